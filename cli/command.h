@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/App.hpp>
+
+/// The contract of the command line: data on stdout, messages on stderr, progress on stderr and
+/// only if that is a terminal, and one of the exit codes below.
+namespace plimsoll::cli {
+
+enum class ExitCode : int {
+  kDone = 0,
+  kNoAnswer = 1,  ///< The question was understood; the answer is no: it does not fit.
+  kBadUsage = 2,
+  kBadInput = 3,
+  kFailure = 4,
+};
+
+// Each adds one subcommand; it runs when parsed and leaves its exit code behind.
+void AddTraceCommand(CLI::App& app, ExitCode& exit_code);
+void AddPoolCommand(CLI::App& app, ExitCode& exit_code);
+void AddPlannersCommand(CLI::App& app, ExitCode& exit_code);
+void AddGenerateCommand(CLI::App& app, ExitCode& exit_code);
+
+}  // namespace plimsoll::cli

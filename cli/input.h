@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "plimsoll/place/problem.h"
+#include "plimsoll/plan/problem.h"
+#include "plimsoll/trace/trace.h"
+
+namespace plimsoll::cli {
+
+enum class FileFormat { kTrace, kSingaLog, kCsv };
+
+/// Tells by the first line what a file is. A file of no known format counts as a trace, whose
+/// reader then says what is wrong. Throws InputError if it cannot be read or is empty.
+FileFormat DetectFormat(const std::string& path);
+
+/// Reads a trace or a SINGA log. Throws InputError for a CSV file.
+trace::Trace ReadAnyTrace(const std::string& path);
+
+/// The problem of a trace: its steady iteration or, with `iteration`, the one between two marks,
+/// as it is, once. Throws InputError if there is no such mark.
+plan::Problem SelectIteration(const trace::Trace& trace, const std::string& path,
+                              std::optional<std::int64_t> iteration);
+
+/// Reads a size such as 512MiB from the command line, or throws CLI::ValidationError.
+Bytes ParseSizeOption(const std::string& option, const std::string& text);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# What our targets have in common. Nothing here touches a target that is not ours.
+
+add_library(plimsoll_build_flags INTERFACE)
+target_compile_options(plimsoll_build_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  $<$<BOOL:${PLIMSOLL_WARNINGS_AS_ERRORS}>:-Werror>)
+if(PLIMSOLL_SANITIZER)
+  target_compile_options(plimsoll_build_flags INTERFACE
+    -fsanitize=${PLIMSOLL_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(plimsoll_build_flags INTERFACE -fsanitize=${PLIMSOLL_SANITIZER})
+endif()
+
+# plimsoll_library(<folder> SOURCES ... [PUBLIC ...] [PRIVATE ...] [TESTS ...])
+# The library of one folder under src/plimsoll, and its tests: TESTS lists x_test.cc files, each a
+# test program of its own.
+function(plimsoll_library folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE;TESTS" ${ARGN})
+  set(target plimsoll_${folder})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(plimsoll::${folder} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE}
+    $<BUILD_INTERFACE:plimsoll_build_flags>)
+  if(PLIMSOLL_BUILD_TESTS)
+    foreach(test IN LISTS ARG_TESTS)
+      plimsoll_test(${test} LIBRARIES ${target})
+    endforeach()
+  endif()
+endfunction()
+
+# plimsoll_test(<x_test.cc> LIBRARIES ... [LABEL unit|slow|cuda])
+function(plimsoll_test source)
+  cmake_parse_arguments(ARG "" "LABEL" "LIBRARIES" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  cmake_path(GET source STEM name)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} plimsoll_build_flags fmt::fmt
+    GTest::gmock GTest::gtest_main rapidcheck)
+  target_compile_definitions(${name} PRIVATE PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
+  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300
+    ENVIRONMENT RC_PARAMS=seed=1 DISCOVERY_TIMEOUT 60)
+endfunction()

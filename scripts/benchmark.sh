@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Prints every figure that README.md and docs/benchmarks.md quote, in a release build.
+#
+#   scripts/benchmark.sh [DATA_DIR]
+#
+# DATA_DIR may hold traces/*.trace.gz, minimalloc/*.csv (the instances A to K of google/minimalloc) and
+# placement/*.csv.gz (of cappadokes/idealloc); whatever is not there is left out. Without it, the
+# traces of this repository are used.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+data=${1:-data}
+scripts/install_dependencies.sh
+cmake --preset release -DPLIMSOLL_BUILD_TESTS=OFF >/dev/null
+cmake --build --preset release
+bin=build/release/benchmarks
+shopt -s nullglob
+
+run() {
+  printf '\n$ %s\n' "$*"
+  "$@"
+}
+
+traces=("$data"/traces/*.trace.gz)
+hard=("$data"/minimalloc/*.csv)
+large=("$data"/placement/*.csv.gz)
+[ "${#traces[@]}" -eq 0 ] || run "$bin"/trace_pools "${traces[@]}"
+[ "${#hard[@]}" -eq 0 ] || run "$bin"/placement_instances "${hard[@]}"
+[ "${#hard[@]}" -eq 0 ] || run "$bin"/placement_instances --minimise 20 "$data"/minimalloc/[DJ].*.csv
+[ "${#large[@]}" -eq 0 ] || run "$bin"/placement_instances "${large[@]}"
+run "$bin"/million_buffers
+run "$bin"/pool_latency

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The long suites: placement properties on a hundred thousand random problems, with sanitizers, and
+# the readers under a fuzzer.
+#
+#   scripts/soak.sh [CASES] [FUZZ_SECONDS]      default 100000 and 600
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cases=${1:-100000}
+fuzz_seconds=${2:-600}
+scripts/install_dependencies.sh
+
+cmake --preset release -DPLIMSOLL_BUILD_BENCHMARKS=OFF
+cmake --build --preset release
+export PLIMSOLL_CASES=$cases RC_PARAMS="max_success=$cases"
+for test in tight_test search_test validator_test smartpool_test skyline_test reduced_test load_test \
+            core_test baselines_test; do
+  echo "== $test, $cases cases"
+  build/release/src/plimsoll/place/$test --gtest_brief=1
+done
+scripts/fuzz.sh "$fuzz_seconds"

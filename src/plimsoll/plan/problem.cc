@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/plan/problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "plimsoll/base/check.h"
+
+namespace plimsoll::plan {
+namespace {
+
+using trace::Event;
+using trace::EventIndex;
+using trace::EventKind;
+using trace::Trace;
+
+constexpr EventIndex kNever = std::numeric_limits<EventIndex>::max();
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+/// When each variable of a trace is malloc'ed and freed.
+struct Lives {
+  std::vector<EventIndex> born;   ///< -1: before the first event.
+  std::vector<EventIndex> freed;  ///< kNever: not in this trace.
+};
+
+Lives FindLives(const Trace& trace) {
+  Lives lives;
+  lives.born.assign(trace.variables.size(), -1);
+  lives.freed.assign(trace.variables.size(), kNever);
+  for (std::size_t e = 0; e < trace.events.size(); ++e) {
+    const Event& event = trace.events[e];
+    if (event.kind == EventKind::kMalloc) lives.born[At(event.index)] = static_cast<EventIndex>(e);
+    if (event.kind == EventKind::kFree) lives.freed[At(event.index)] = static_cast<EventIndex>(e);
+  }
+  return lives;
+}
+
+/// Builds the problem of a window of events.
+class Cutter {
+ public:
+  Cutter(const Trace& trace, EventIndex begin, EventIndex end)
+      : trace_(trace), begin_(begin), end_(end), lives_(FindLives(trace)) {
+    // What is there before the first event is there for a moment even if no event follows.
+    problem_.period = std::max<Position>(end - begin, 1);
+    problem_.first_event = begin;
+    problem_.op_names = trace.op_names;
+  }
+
+  Problem CutCycle(const trace::Period& period) {
+    period_ = period;
+    problem_.cyclic = true;
+    problem_.iterations = period.iterations();
+    AddPersistent([&](trace::VariableIndex v) {
+      // Whatever is born in the steady stretch and outlives this window is an older instance of a
+      // variable that this window allocates as well.
+      return lives_.born[At(v)] < period.begin;
+    });
+    AddAllocated();
+    AddCarriedIn();
+    AddOps();
+    Classify();
+    return std::move(problem_);
+  }
+
+  Problem CutOnce() {
+    problem_.cyclic = false;
+    AddPersistent([](trace::VariableIndex) { return true; });
+    for (std::size_t v = 0; v < trace_.variables.size(); ++v) {
+      const EventIndex born = lives_.born[v];
+      const EventIndex freed = lives_.freed[v];
+      if (born >= end_ || freed <= begin_ || (born < begin_ && freed >= end_)) continue;
+      Add(v, std::max<Position>(born - begin_, 0), std::min(freed, end_) - begin_);
+    }
+    AddOps();
+    Classify();
+    return std::move(problem_);
+  }
+
+ private:
+  VariableIndex Add(std::size_t v, Position begin, Position end) {
+    Variable variable;
+    variable.id = trace_.variables[v].id;
+    variable.size_bytes = trace_.variables[v].size_bytes;
+    variable.begin = begin;
+    variable.end = end;
+    problem_.variables.push_back(variable);
+    const auto index = static_cast<VariableIndex>(problem_.variables.size() - 1);
+    operand_of_[static_cast<trace::VariableIndex>(v)] = {index, 0};
+    return index;
+  }
+
+  /// Adds what is alive before, throughout and after the window.
+  template <typename Predicate>
+  void AddPersistent(Predicate is_persistent) {
+    for (std::size_t v = 0; v < trace_.variables.size(); ++v) {
+      const bool throughout = lives_.born[v] < begin_ && lives_.freed[v] >= end_;
+      if (!throughout || !is_persistent(static_cast<trace::VariableIndex>(v))) continue;
+      problem_.variables[At(Add(v, 0, problem_.period))].kind = VariableKind::kPersistent;
+    }
+  }
+
+  /// Adds what the window mallocs. What it does not free gets its end from AddCarriedIn().
+  void AddAllocated() {
+    for (EventIndex e = begin_; e < end_; ++e) {
+      const Event& event = trace_.events[At(e)];
+      if (event.kind != EventKind::kMalloc) continue;
+      const EventIndex freed = lives_.freed[At(event.index)];
+      const bool freed_here = freed < end_;
+      const VariableIndex index =
+          Add(At(event.index), e - begin_, freed_here ? freed - begin_ : kNever);
+      allocated_at_[e - begin_] = index;
+    }
+  }
+
+  /// Each free of something older than the window ends the life of the instance that the window
+  /// mallocs at the same place of the iteration.
+  void AddCarriedIn() {
+    std::vector<std::pair<trace::VariableIndex, Position>> unmatched;
+    for (EventIndex e = begin_; e < end_; ++e) {
+      const Event& event = trace_.events[At(e)];
+      if (event.kind != EventKind::kFree || lives_.born[At(event.index)] >= begin_) continue;
+      const EventIndex born = lives_.born[At(event.index)];
+      if (born < period_.begin) {
+        unmatched.emplace_back(event.index, e - begin_);
+        continue;
+      }
+      const std::int64_t age = (begin_ - born + problem_.period - 1) / problem_.period;
+      const auto entry = allocated_at_.find(born + age * problem_.period - begin_);
+      PLIMSOLL_CHECK(entry != allocated_at_.end(),
+                     fmt::format("no malloc corresponds to the one at event {}", born));
+      End(entry->second, event.index, e - begin_, static_cast<std::int32_t>(age));
+    }
+    // Born before anything steady: any variable of that size that has no end yet.
+    for (const auto& [v, position] : unmatched) {
+      const auto entry =
+          std::find_if(allocated_at_.begin(), allocated_at_.end(),
+                       [&, size = trace_.variables[At(v)].size_bytes](const auto& a) {
+                         const Variable& candidate = problem_.variables[At(a.second)];
+                         return candidate.end == kNever && candidate.size_bytes == size;
+                       });
+      PLIMSOLL_CHECK(entry != allocated_at_.end(),
+                     fmt::format("nothing corresponds to the free at position {}", position));
+      End(entry->second, v, position, 1);
+    }
+    for (const Variable& variable : problem_.variables) {
+      PLIMSOLL_CHECK(variable.end != kNever,
+                     fmt::format("variable {} is never freed in a steady iteration", variable.id));
+    }
+  }
+
+  void End(VariableIndex index, trace::VariableIndex older, Position position, std::int32_t age) {
+    Variable& variable = problem_.variables[At(index)];
+    variable.end = position + age * problem_.period;
+    const Position length = variable.end - variable.begin;
+    variable.instances =
+        static_cast<std::int32_t>((length + problem_.period - 1) / problem_.period);
+    operand_of_[older] = {index, age};
+  }
+
+  /// Returns what a variable of the trace is in the window.
+  Operand OperandOf(trace::VariableIndex v) const {
+    const auto entry = operand_of_.find(v);
+    if (entry != operand_of_.end()) return entry->second;
+    // An instance between the youngest and the oldest: neither malloc'ed nor freed in the window.
+    const EventIndex born = lives_.born[At(v)];
+    const std::int64_t age = (begin_ - born + problem_.period - 1) / problem_.period;
+    const auto allocated = allocated_at_.find(born + age * problem_.period - begin_);
+    PLIMSOLL_CHECK(
+        allocated != allocated_at_.end(),
+        fmt::format("variable {} is not part of the iteration", trace_.variables[At(v)].id));
+    return {allocated->second, static_cast<std::int32_t>(age)};
+  }
+
+  void AddOps() {
+    for (EventIndex e = begin_; e < end_; ++e) {
+      const Event& event = trace_.events[At(e)];
+      if (event.kind != EventKind::kExec) continue;
+      const trace::Op& recorded = trace_.ops[At(event.index)];
+      Op op;
+      op.name = recorded.name;
+      op.phase = recorded.phase;
+      op.duration_ns = problem_.cyclic ? SmallestDuration(e) : recorded.duration_ns;
+      op.position = e - begin_;
+      op.first_operand = static_cast<std::int64_t>(problem_.operands.size());
+      op.read_count = recorded.read_count;
+      op.write_count = recorded.write_count;
+      for (const auto operands : {trace_.reads(recorded), trace_.writes(recorded)}) {
+        for (const trace::VariableIndex v : operands) problem_.operands.push_back(OperandOf(v));
+      }
+      problem_.ops.push_back(op);
+    }
+  }
+
+  /// The smallest time of this op over all iterations of the steady stretch.
+  Nanoseconds SmallestDuration(EventIndex e) const {
+    Nanoseconds smallest = std::numeric_limits<Nanoseconds>::max();
+    const EventIndex first = period_.begin + (e - period_.begin) % period_.length;
+    for (EventIndex twin = first; twin < period_.end; twin += period_.length) {
+      const auto index = At(trace_.events[At(twin)].index);
+      smallest = std::min(smallest, trace_.ops[index].duration_ns);
+    }
+    return smallest;
+  }
+
+  /// Tells what each variable is for from the phases that touch it.
+  void Classify() {
+    constexpr int kUntouched = -1;
+    std::vector<std::pair<int, int>> phases(problem_.variables.size(), {kUntouched, kUntouched});
+    for (const Op& op : problem_.ops) {
+      for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+        auto& [first, last] = phases[At(problem_.operands[At(op.first_operand + k)].variable)];
+        last = static_cast<int>(op.phase);
+        if (first == kUntouched) first = last;
+      }
+    }
+    std::size_t next_op = 0;
+    for (std::size_t v = 0; v < problem_.variables.size(); ++v) {
+      Variable& variable = problem_.variables[v];
+      const auto [first, last] = phases[v];
+      if (first != kUntouched) variable.phase = static_cast<trace::Phase>(first);
+      if (variable.persistent()) continue;
+      if (first == kUntouched) {
+        variable.kind = VariableKind::kWorkspace;
+        while (next_op < problem_.ops.size() && problem_.ops[next_op].position < variable.begin) {
+          ++next_op;
+        }
+        if (next_op < problem_.ops.size()) variable.phase = problem_.ops[next_op].phase;
+      } else if (first == last) {
+        variable.kind = VariableKind::kTemporary;
+      } else {
+        variable.kind = variable.phase == trace::Phase::kForward ? VariableKind::kActivation
+                                                                 : VariableKind::kGradient;
+      }
+    }
+  }
+
+  const Trace& trace_;
+  const EventIndex begin_;
+  const EventIndex end_;
+  const Lives lives_;
+  trace::Period period_;
+  Problem problem_;
+  std::map<trace::VariableIndex, Operand> operand_of_;
+  std::map<Position, VariableIndex> allocated_at_;  // By position of the malloc in the window.
+};
+
+/// Returns the first event of the last whole iteration that begins where the fewest bytes are live.
+EventIndex ChooseCut(const Trace& trace, const trace::Period& period) {
+  Bytes load = 0;
+  Bytes least = kMaxBytes;
+  EventIndex cut = period.begin;
+  for (EventIndex e = period.begin; e < period.begin + period.length; ++e) {
+    if (load < least) {
+      least = load;
+      cut = e;
+    }
+    const Event& event = trace.events[At(e)];
+    if (event.kind == EventKind::kExec) continue;
+    const Bytes size = trace.variables[At(event.index)].size_bytes;
+    load += event.kind == EventKind::kMalloc ? size : -size;
+  }
+  return cut + (period.end - cut) / period.length * period.length - period.length;
+}
+
+}  // namespace
+
+std::string_view Name(VariableKind kind) {
+  switch (kind) {
+    case VariableKind::kPersistent:
+      return "persistent";
+    case VariableKind::kActivation:
+      return "activation";
+    case VariableKind::kGradient:
+      return "gradient";
+    case VariableKind::kTemporary:
+      return "temporary";
+    case VariableKind::kWorkspace:
+      return "workspace";
+  }
+  return "?";
+}
+
+std::string_view Name(trace::Phase phase) {
+  switch (phase) {
+    case trace::Phase::kForward:
+      return "forward";
+    case trace::Phase::kBackward:
+      return "backward";
+    case trace::Phase::kUpdate:
+      return "update";
+  }
+  return "?";
+}
+
+Nanoseconds Problem::iteration_ns() const {
+  Nanoseconds sum = 0;
+  for (const Op& op : ops) sum += op.duration_ns;
+  return sum;
+}
+
+Problem CutIteration(const Trace& trace, const trace::Period& period) {
+  const EventIndex begin = ChooseCut(trace, period);
+  return Cutter(trace, begin, begin + period.length).CutCycle(period);
+}
+
+Problem TakeStretch(const Trace& trace, EventIndex begin, EventIndex end) {
+  return Cutter(trace, begin, end).CutOnce();
+}
+
+Problem MakeProblem(const Trace& trace) {
+  const std::optional<trace::Period> period = trace::FindPeriod(trace);
+  if (period) return CutIteration(trace, *period);
+  return TakeStretch(trace, 0, static_cast<EventIndex>(trace.events.size()));
+}
+
+}  // namespace plimsoll::plan
