@@ -5,25 +5,20 @@
 // system's malloc, in turn, round after round, and prints nanoseconds for each malloc with its
 // free.
 //
-//   pool_latency [cycle.csv]     (minimalloc's columns: id,lower,upper,size)
+//   pool_latency [TRACE]     (a generated network's, without one)
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <random>
 #include <string>
-#include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,10 +29,13 @@
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
-#include "plimsoll/base/file.h"
-#include "plimsoll/base/parse.h"
-#include "plimsoll/exec/free_space.h"
+#include "plimsoll/exec/make_pool_table.h"
 #include "plimsoll/exec/pool.h"
+#include "plimsoll/place/planner.h"
+#include "plimsoll/plan/problem.h"
+#include "plimsoll/plan/to_placement.h"
+#include "plimsoll/trace/generate.h"
+#include "plimsoll/trace/reader.h"
 
 namespace plimsoll {
 namespace {
@@ -60,94 +58,36 @@ struct Cycle {
   std::vector<Call> calls;
 };
 
-// Forward, each layer makes two outputs and uses a workspace; backward, each makes a gradient and
-// frees what it has used, mostly in reverse order. Sizes are log-uniform from 256 B to 64 MB.
-Cycle GenerateNetwork() {
-  constexpr std::size_t kLayers = 250;
-  std::mt19937_64 random(1);
-  Cycle cycle;
-  const auto make = [&] {
-    const double exponent = std::uniform_real_distribution<double>(8, 26)(random);
-    cycle.sizes.push_back(static_cast<Bytes>(std::exp2(exponent)));
-    cycle.calls.push_back({true, cycle.sizes.size() - 1});
-    return cycle.sizes.size() - 1;
-  };
-  const auto drop = [&](std::size_t block) { cycle.calls.push_back({false, block}); };
-  std::vector<std::pair<std::size_t, std::size_t>> kept;
-  for (std::size_t layer = 0; layer < kLayers; ++layer) {
-    kept.emplace_back(make(), make());
-    drop(make());
-  }
-  std::size_t gradient = make();
-  for (; !kept.empty(); kept.pop_back()) {
-    const auto [first, second] = kept.back();
-    const std::size_t next = make();
-    const bool reversed = random() % 8 != 0;
-    drop(reversed ? second : first);
-    drop(reversed ? first : second);
-    drop(std::exchange(gradient, next));
-  }
-  drop(gradient);
-  return cycle;
+// The planned table of a trace's iteration; of a generated network's if there is no trace.
+PoolTable MakeTable(const std::string& path) {
+  trace::GenerateOptions network;
+  network.layers = 120;
+  network.scale_bytes = Bytes{64} << 20;
+  const trace::Trace trace = path.empty() ? trace::GenerateTrace(network) : trace::ReadTrace(path);
+  const plan::Problem problem = plan::MakeProblem(trace);
+  if (!problem.cyclic) throw InputError(path, 0, "nothing repeats: there is no cycle to serve");
+  const plan::PlacementProblem placement = plan::ToPlacement(problem);
+  const place::Placement placed = place::PlaceTight(placement.problem, {});
+  return exec::MakePoolTable(problem, placement, placed.offsets);
 }
 
-// Reads rectangles; those that end at a moment are freed before those that begin are allocated.
-Cycle ReadCycle(const std::string& path) {
-  LineReader reader(path);
-  std::map<std::string, std::size_t, std::less<>> columns;
-  if (reader.Next()) {
-    for (std::string_view rest = reader.line(); !rest.empty();) {
-      columns.emplace(std::string(TakeField(&rest, ',')), columns.size());
-    }
-  }
-  if (!columns.contains("lower") || !columns.contains("upper") || !columns.contains("size")) {
-    throw InputError(path, 1, "the columns lower, upper and size are needed");
-  }
+// Numbers the blocks of a table; a free names the block that is live at its offset.
+Cycle ListCalls(const PoolTable& table) {
   Cycle cycle;
-  std::vector<std::tuple<std::int64_t, bool, std::size_t>> events;
-  while (reader.Next()) {
-    std::vector<std::string_view> fields;
-    for (std::string_view rest = reader.line(); !rest.empty();) {
-      fields.push_back(TakeField(&rest, ','));
+  std::multimap<Bytes, std::size_t> live;
+  for (const PoolStep& step : table.steps) {
+    if (step.kind == PoolStep::Kind::kMalloc) {
+      live.emplace(step.size_bytes > 0 ? step.offset : -1, cycle.sizes.size());
+      cycle.calls.push_back({true, cycle.sizes.size()});
+      cycle.sizes.push_back(step.size_bytes);
+    } else {
+      const auto block = live.find(step.size_bytes > 0 ? step.offset : -1);
+      if (block == live.end()) throw Error("blocks that outlive the iteration are not timed");
+      cycle.calls.push_back({false, block->second});
+      live.erase(block);
     }
-    if (fields.empty()) continue;
-    const auto number = [&](const char* name) {
-      const std::size_t column = columns.find(name)->second;
-      const auto value = column < fields.size() ? ParseInteger(fields[column]) : std::nullopt;
-      if (!value || *value < 0) throw InputError(path, reader.number(), "not a number: a field");
-      return *value;
-    };
-    if (number("lower") >= number("upper")) {
-      throw InputError(path, reader.number(), "lower must be below upper");
-    }
-    events.emplace_back(number("lower"), true, cycle.sizes.size());
-    events.emplace_back(number("upper"), false, cycle.sizes.size());
-    cycle.sizes.push_back(number("size"));
   }
-  if (events.empty()) throw InputError(path, 0, "there are no blocks");
-  std::sort(events.begin(), events.end());
-  for (const auto& [time, is_malloc, block] : events) cycle.calls.push_back({is_malloc, block});
   return cycle;
-}
-
-// Places the cycle's blocks as they come; where they are makes no difference to the time.
-PoolTable MakeTable(const Cycle& cycle) {
-  exec::FreeSpace space(kMaxBytes - 1);
-  PoolTable table;
-  std::vector<Bytes> offsets(cycle.sizes.size());
-  for (const Call& call : cycle.calls) {
-    const Bytes size_bytes = cycle.sizes[call.block];
-    Bytes& offset = offsets[call.block];
-    if (size_bytes > 0 && call.is_malloc) {
-      offset = space.Take(size_bytes).value();
-      table.footprint_bytes = std::max(table.footprint_bytes, offset + size_bytes);
-    } else if (size_bytes > 0) {
-      space.Release(offset).value();
-    }
-    table.steps.push_back(
-        {call.is_malloc ? PoolStep::Kind::kMalloc : PoolStep::Kind::kFree, size_bytes, offset});
-  }
-  return table;
 }
 
 // The paper's way: a map from the index of the operation to the address; another one knows the
@@ -384,8 +324,8 @@ void Measure(const Cycle& cycle, std::vector<Samples>* samples, Services*... ser
 }
 
 void Run(const std::string& path) {
-  const Cycle cycle = path.empty() ? GenerateNetwork() : ReadCycle(path);
-  const PoolTable table = MakeTable(cycle);
+  const PoolTable table = MakeTable(path);
+  const Cycle cycle = ListCalls(table);
   exec::Pool pool(reinterpret_cast<void*>(kBase), table.footprint_bytes, table);
   MapLookup map_lookup(table);
   LinkedLists linked_lists(kMaxBytes - 512);

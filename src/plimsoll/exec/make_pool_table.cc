@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/exec/make_pool_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <numeric>
 
-#include "plimsoll/base/error.h"
 #include "plimsoll/place/problem.h"
 
 namespace plimsoll::exec {
 namespace {
-
-constexpr std::int64_t kMostIterations = 1000;
 
 /// A malloc or free of one iteration of the problem.
 struct Call {
@@ -41,24 +35,14 @@ std::vector<Call> ListCalls(const plan::Problem& problem) {
 
 PoolTable MakePoolTable(const plan::Problem& problem, const plan::PlacementProblem& placement,
                         const std::vector<Bytes>& offsets) {
-  std::int64_t iterations = 1;
-  for (const plan::Variable& variable : problem.variables) {
-    iterations = std::lcm(iterations, static_cast<std::int64_t>(variable.instances));
-    if (iterations > kMostIterations) {
-      throw Error(
-          fmt::format("variables with several live instances take over {} iterations to "
-                      "come around; give them a fixed number of places",
-                      kMostIterations));
-    }
-  }
   PoolTable table;
   table.footprint_bytes = place::HighestTop(placement.problem, offsets);
-  // The instance malloc'ed in a given iteration, which may be negative: before the first one.
+  // Where the instance of a given iteration is, which may be negative: before the first one.
   const auto offset_of = [&](plan::VariableIndex index, std::int64_t iteration) {
     const auto v = static_cast<std::size_t>(index);
-    const std::int64_t instances = problem.variables[v].instances;
-    const std::int64_t turn = (iteration % instances + instances) % instances;
-    return offsets[placement.first_buffer[v] + static_cast<std::size_t>(turn)];
+    const std::int64_t copies = problem.variables[v].persistent() ? 1 : placement.iterations;
+    const std::int64_t copy = (iteration % copies + copies) % copies;
+    return offsets[placement.first_buffer[v] + static_cast<std::size_t>(copy)];
   };
   for (std::size_t v = 0; v < problem.variables.size(); ++v) {
     const plan::Variable& variable = problem.variables[v];
@@ -73,7 +57,7 @@ PoolTable MakePoolTable(const plan::Problem& problem, const plan::PlacementProbl
     }
   }
   const std::vector<Call> calls = ListCalls(problem);
-  for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
+  for (std::int64_t iteration = 0; iteration < placement.iterations; ++iteration) {
     for (const Call& call : calls) {
       const Bytes size = problem.variables[static_cast<std::size_t>(call.variable)].size_bytes;
       table.steps.push_back({call.kind, size, offset_of(call.variable, iteration - call.age)});

@@ -56,10 +56,11 @@ class Cutter {
     period_ = period;
     problem_.cyclic = true;
     problem_.iterations = period.iterations();
+    FindOldestBirths();
     AddPersistent([&](trace::VariableIndex v) {
       // Whatever is born in the steady stretch and outlives this window is an older instance of a
       // variable that this window allocates as well.
-      return lives_.born[At(v)] < period.begin;
+      return lives_.born[At(v)] < period.begin && !IsOlderInstance(v);
     });
     AddAllocated();
     AddCarriedIn();
@@ -125,25 +126,20 @@ class Cutter {
     for (EventIndex e = begin_; e < end_; ++e) {
       const Event& event = trace_.events[At(e)];
       if (event.kind != EventKind::kFree || lives_.born[At(event.index)] >= begin_) continue;
-      const EventIndex born = lives_.born[At(event.index)];
-      if (born < period_.begin) {
+      const EventIndex born = BirthOf(event.index, e);
+      const std::int64_t age = (begin_ - born + problem_.period - 1) / problem_.period;
+      const auto entry = allocated_at_.find(born + age * problem_.period - begin_);
+      if (entry == allocated_at_.end() || !CouldEnd(entry->second, event.index)) {
         unmatched.emplace_back(event.index, e - begin_);
         continue;
       }
-      const std::int64_t age = (begin_ - born + problem_.period - 1) / problem_.period;
-      const auto entry = allocated_at_.find(born + age * problem_.period - begin_);
-      PLIMSOLL_CHECK(entry != allocated_at_.end(),
-                     fmt::format("no malloc corresponds to the one at event {}", born));
       End(entry->second, event.index, e - begin_, static_cast<std::int32_t>(age));
     }
     // Born before anything steady: any variable of that size that has no end yet.
     for (const auto& [v, position] : unmatched) {
-      const auto entry =
-          std::find_if(allocated_at_.begin(), allocated_at_.end(),
-                       [&, size = trace_.variables[At(v)].size_bytes](const auto& a) {
-                         const Variable& candidate = problem_.variables[At(a.second)];
-                         return candidate.end == kNever && candidate.size_bytes == size;
-                       });
+      const auto entry = std::find_if(
+          allocated_at_.begin(), allocated_at_.end(),
+          [&, older = v](const auto& allocated) { return CouldEnd(allocated.second, older); });
       PLIMSOLL_CHECK(entry != allocated_at_.end(),
                      fmt::format("nothing corresponds to the free at position {}", position));
       End(entry->second, v, position, 1);
@@ -152,6 +148,49 @@ class Cutter {
       PLIMSOLL_CHECK(variable.end != kNever,
                      fmt::format("variable {} is never freed in a steady iteration", variable.id));
     }
+  }
+
+  /// Returns when a variable that is freed at event `e` was born. One that was there before the
+  /// first event stands for the predecessor of what is freed one iteration later.
+  EventIndex BirthOf(trace::VariableIndex v, EventIndex e) const {
+    const EventIndex born = lives_.born[At(v)];
+    const EventIndex later = e + problem_.period;
+    if (born >= 0 || later >= period_.end) return born;
+    const Event& successor = trace_.events[At(later)];
+    if (successor.kind != EventKind::kFree) return born;
+    return lives_.born[At(successor.index)] - problem_.period;
+  }
+
+  /// Notes when those that the window frees, but has not malloc'ed, were born.
+  void FindOldestBirths() {
+    for (EventIndex e = begin_; e < end_; ++e) {
+      const Event& event = trace_.events[At(e)];
+      if (event.kind != EventKind::kFree || lives_.born[At(event.index)] >= begin_) continue;
+      const EventIndex born = BirthOf(event.index, e);
+      oldest_birth_[PhaseOf(born)] = {born, trace_.variables[At(event.index)].size_bytes};
+    }
+  }
+
+  /// Whether a variable that lives through the window is of the same line as one that the window
+  /// frees, but younger: malloc'ed whole iterations later, before the stretch was steady.
+  bool IsOlderInstance(trace::VariableIndex v) const {
+    const EventIndex born = lives_.born[At(v)];
+    if (born < 0) return false;
+    const auto oldest = oldest_birth_.find(PhaseOf(born));
+    return oldest != oldest_birth_.end() && oldest->second.first < born &&
+           oldest->second.second == trace_.variables[At(v)].size_bytes;
+  }
+
+  /// Returns the position in the iteration of an event, which may be before the first.
+  Position PhaseOf(EventIndex event) const {
+    const Position remainder = event % problem_.period;
+    return remainder < 0 ? remainder + problem_.period : remainder;
+  }
+
+  /// Whether the free of an older variable may be that of one that the window mallocs.
+  bool CouldEnd(VariableIndex index, trace::VariableIndex older) const {
+    const Variable& variable = problem_.variables[At(index)];
+    return variable.end == kNever && variable.size_bytes == trace_.variables[At(older)].size_bytes;
   }
 
   void End(VariableIndex index, trace::VariableIndex older, Position position, std::int32_t age) {
@@ -210,28 +249,43 @@ class Cutter {
 
   /// Tells what each variable is for from the phases that touch it.
   void Classify() {
-    constexpr int kUntouched = -1;
-    std::vector<std::pair<int, int>> phases(problem_.variables.size(), {kUntouched, kUntouched});
+    struct Touches {
+      Position first_time = kNever;
+      Position last_time = -1;
+      trace::Phase first = trace::Phase::kForward;
+      trace::Phase last = trace::Phase::kForward;
+    };
+    std::vector<Touches> touches(problem_.variables.size());
     for (const Op& op : problem_.ops) {
       for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
-        auto& [first, last] = phases[At(problem_.operands[At(op.first_operand + k)].variable)];
-        last = static_cast<int>(op.phase);
-        if (first == kUntouched) first = last;
+        const Operand& operand = problem_.operands[At(op.first_operand + k)];
+        Touches& touch = touches[At(operand.variable)];
+        // What is touched at some age is touched so many iterations after it was made.
+        const Position time = op.position + operand.age * problem_.period;
+        if (time < touch.first_time) {
+          touch.first_time = time;
+          touch.first = op.phase;
+        }
+        if (time > touch.last_time) {
+          touch.last_time = time;
+          touch.last = op.phase;
+        }
       }
     }
     std::size_t next_op = 0;
     for (std::size_t v = 0; v < problem_.variables.size(); ++v) {
       Variable& variable = problem_.variables[v];
-      const auto [first, last] = phases[v];
-      if (first != kUntouched) variable.phase = static_cast<trace::Phase>(first);
+      const Touches& touch = touches[v];
+      const bool touched = touch.last_time >= 0;
+      if (touched) variable.phase = touch.first;
       if (variable.persistent()) continue;
-      if (first == kUntouched) {
+      if (!touched) {
         variable.kind = VariableKind::kWorkspace;
         while (next_op < problem_.ops.size() && problem_.ops[next_op].position < variable.begin) {
           ++next_op;
         }
         if (next_op < problem_.ops.size()) variable.phase = problem_.ops[next_op].phase;
-      } else if (first == last) {
+      } else if (touch.first == touch.last) {
         variable.kind = VariableKind::kTemporary;
       } else {
         variable.kind = variable.phase == trace::Phase::kForward ? VariableKind::kActivation
@@ -247,6 +301,7 @@ class Cutter {
   trace::Period period_;
   Problem problem_;
   std::map<trace::VariableIndex, Operand> operand_of_;
+  std::map<Position, std::pair<EventIndex, Bytes>> oldest_birth_;  // By phase; with the size.
   std::map<Position, VariableIndex> allocated_at_;  // By position of the malloc in the window.
 };
 

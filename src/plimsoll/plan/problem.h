@@ -19,8 +19,8 @@
 ///     weights        ├───────────┤                          persistent: around the cycle
 ///     activation         ├────┤                             [2, 7)
 ///     carried over            ├──────┤                      [6, 12): around the end
-///     centroids              ├─────────────┤                [5, 18): two live instances, so two
-///                                                           addresses, in turn
+///     centroids              ├─────────────┤                [5, 18): two live instances, which
+///                                                           take two places, in turn
 namespace plimsoll::plan {
 
 using VariableIndex = std::int32_t;

@@ -3,29 +3,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace plimsoll::plan {
 
 PlacementProblem ToPlacement(const Problem& problem, Bytes alignment) {
   PlacementProblem result;
+  for (const Variable& variable : problem.variables) {
+    result.iterations = std::max(result.iterations, variable.instances);
+  }
+  const Position cycle = problem.period * result.iterations;
   result.first_buffer.reserve(problem.variables.size());
   for (const Variable& variable : problem.variables) {
     result.first_buffer.push_back(result.problem.buffers.size());
-    for (std::int32_t instance = 0; instance < variable.instances; ++instance) {
+    const std::int32_t copies = variable.persistent() ? 1 : result.iterations;
+    for (std::int32_t copy = 0; copy < copies; ++copy) {
       place::Buffer buffer;
-      buffer.id = instance == 0 ? fmt::format("{}", variable.id)
-                                : fmt::format("{}+{}", variable.id, instance);
+      buffer.id =
+          copy == 0 ? fmt::format("{}", variable.id) : fmt::format("{}+{}", variable.id, copy);
       buffer.size_bytes = variable.size_bytes;
       buffer.alignment = alignment;
-      if (variable.instances > 1) {
-        buffer.lifetime = {0, problem.period};
-      } else if (variable.end > problem.period) {
-        buffer.lifetime = {0, problem.period};
-        const place::Interval gap{variable.end - problem.period, variable.begin};
-        if (gap.lower < gap.upper) buffer.gaps.push_back(gap);
+      const Position begin = variable.begin + copy * problem.period;
+      const Position end = variable.end + copy * problem.period;
+      if (variable.persistent()) {
+        buffer.lifetime = {0, cycle};
+      } else if (end <= cycle) {
+        buffer.lifetime = {begin, end};
       } else {
-        buffer.lifetime = {variable.begin, variable.end};
+        buffer.lifetime = {0, cycle};
+        const place::Interval gap{end - cycle, begin};
+        if (gap.lower < gap.upper) buffer.gaps.push_back(gap);
       }
       result.problem.buffers.push_back(std::move(buffer));
     }

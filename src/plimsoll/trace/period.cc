@@ -107,8 +107,9 @@ void PeriodDetector::Add(std::uint64_t make, const Level& change) {
   }
 }
 
-/// Whether the event `earlier` and the one `length` after it correspond.
-bool PeriodDetector::Corresponds(EventIndex earlier, EventIndex length) const {
+/// Whether the event `earlier` and the one `length` after it correspond. Loosely, a variable that was
+/// there before the stream stands for any that would have been malloc'ed before its beginning.
+bool PeriodDetector::Corresponds(EventIndex earlier, EventIndex length, bool loosely) const {
   const Record& a = events_[static_cast<std::size_t>(earlier)];
   const Record& b = events_[static_cast<std::size_t>(earlier + length)];
   if (a.make != b.make || a.operand_count != b.operand_count) return false;
@@ -117,15 +118,20 @@ bool PeriodDetector::Corresponds(EventIndex earlier, EventIndex length) const {
     const VariableIndex y = operands_[static_cast<std::size_t>(b.first_operand + k)];
     if (x == y) continue;
     const EventIndex born = lives_[static_cast<std::size_t>(x)].born;
-    if (born < 0 || lives_[static_cast<std::size_t>(y)].born != born + length) return false;
+    const EventIndex later = lives_[static_cast<std::size_t>(y)].born;
+    const bool stands = loosely && born < 0 && 0 <= later && later < length;
+    if (!stands && (born < 0 || later != born + length)) return false;
   }
   return true;
 }
 
 void PeriodDetector::FollowCandidates(EventIndex now) {
   std::erase_if(active_, [&](Candidate& candidate) {
-    if (Corresponds(now - candidate.length, candidate.length)) {
-      ++candidate.run;
+    const EventIndex earlier = now - candidate.length;
+    const bool strictly = Corresponds(earlier, candidate.length);
+    if (strictly || Corresponds(earlier, candidate.length, /*loosely=*/true)) {
+      candidate.run = strictly ? candidate.run + 1 : 0;
+      ++candidate.loose_run;
       ++candidate.end;
       return false;
     }
@@ -145,15 +151,15 @@ void PeriodDetector::Propose(EventIndex now, EventIndex length) {
     ++run;
   }
   if (run == 0) return;
-  const Candidate candidate{length, now + 1, run};
+  const Candidate candidate{length, now + 1, run, run};
   if (active_.size() < kMostActive) {
     active_.push_back(candidate);
     return;
   }
   const auto weakest =
       std::min_element(active_.begin(), active_.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.run < b.run; });
-  if (weakest->run < run) {
+                       [](const Candidate& a, const Candidate& b) { return a.loose_run < b.loose_run; });
+  if (weakest->loose_run < run) {
     Retire(*weakest);
     *weakest = candidate;
   }
@@ -162,7 +168,7 @@ void PeriodDetector::Propose(EventIndex now, EventIndex length) {
 /// Remembers the candidates that have explained the most. One that was proposed late, and looked at
 /// only so far back, may explain more than is known.
 void PeriodDetector::Retire(const Candidate& candidate) {
-  if (2 * candidate.run < candidate.length && candidate.run < kFirstLookBack) return;
+  if (2 * candidate.loose_run < candidate.length && candidate.loose_run < kFirstLookBack) return;
   retired_.push_back(candidate);
   std::sort(retired_.begin(), retired_.end(), [](const Candidate& a, const Candidate& b) {
     return a.support() != b.support() ? a.support() > b.support() : a.length < b.length;
@@ -186,7 +192,8 @@ bool PeriodDetector::IsIteration(const Period& period) const {
 std::optional<Period> PeriodDetector::Current() const {
   std::optional<Period> shortest;
   for (const Candidate& candidate : active_) {
-    const Period period{candidate.length, candidate.end - candidate.coverage(), candidate.end};
+    const EventIndex begin = candidate.end - candidate.run - candidate.length;
+    const Period period{candidate.length, begin, candidate.end};
     if (!IsIteration(period)) continue;
     if (shortest && shortest->length <= period.length) continue;
     shortest = period;
@@ -194,8 +201,8 @@ std::optional<Period> PeriodDetector::Current() const {
   return shortest;
 }
 
-/// Returns the whole stretch of the candidate. Beyond the run that was followed, a variable that was
-/// there before the stream may stand for one that would have been malloc'ed before its beginning.
+/// Returns the whole stretch of the candidate, in which a variable that was there before the stream
+/// may stand for one, and only one, that would have been malloc'ed before its beginning.
 Period PeriodDetector::Extend(const Candidate& candidate) const {
   const EventIndex length = candidate.length;
   std::unordered_map<VariableIndex, EventIndex> stands_for;  // Where it would have been born.
@@ -214,7 +221,7 @@ Period PeriodDetector::Extend(const Candidate& candidate) const {
     const VariableIndex* y = operands_.data() + b.first_operand;
     return std::equal(x, x + a.operand_count, y, stands);
   };
-  Period period{length, candidate.end - candidate.coverage(), candidate.end};
+  Period period{length, candidate.end - length, candidate.end};
   while (period.begin > 0 && corresponds(period.begin - 1)) --period.begin;
   while (period.end < event_count() && corresponds(period.end - length)) ++period.end;
   return period;

@@ -70,10 +70,11 @@ class PeriodDetector {
     EventIndex length = 0;
     EventIndex end = 0;
     EventIndex run = 0;
+    /// The same, if variables from before the stream may stand for ones malloc'ed before it.
+    EventIndex loose_run = 0;
 
-    EventIndex coverage() const { return run + length; }
-    /// How much speaks for it: its coverage, once it has gone around.
-    EventIndex support() const { return run + (run < length ? run : length); }
+    /// How much speaks for it: all that it explains, once it has gone around.
+    EventIndex support() const { return loose_run + (loose_run < length ? loose_run : length); }
   };
   /// What is live, relative to the beginning.
   struct Level {
@@ -92,7 +93,7 @@ class PeriodDetector {
   void FollowCandidates(EventIndex now);
   void Propose(EventIndex now, EventIndex length);
   void Retire(const Candidate& candidate);
-  bool Corresponds(EventIndex earlier, EventIndex length) const;
+  bool Corresponds(EventIndex earlier, EventIndex length, bool loosely = false) const;
   bool IsBalanced(const Period& period) const;
   bool IsIteration(const Period& period) const;
   Period Extend(const Candidate& candidate) const;
