@@ -124,10 +124,9 @@ TEST(CoreTest, IsTheWholeProblemIfTheThresholdIsZero) {
 TEST(CoreTest, KeepsAllOverlapsAndNeverNeedsMoreThanTheWholeProblem) {
   for (int c = 0; c < CaseCount(3000); ++c) {
     TestRandom random(static_cast<std::uint64_t>(c));
-    const Problem problem = RandomProblem(&random, {.most_buffers = 6,
-                                                    .horizon = 12,
-                                                    .gaps = random.OneIn(2),
-                                                    .fixed = random.OneIn(3)});
+    const Problem problem = RandomProblem(
+        &random,
+        {.most_buffers = 6, .horizon = 12, .gaps = random.OneIn(2), .fixed = random.OneIn(3)});
     SCOPED_TRACE(Show(problem));
     const Reduced reduced = Reduce(problem);
     const Units threshold = random.Between(0, reduced.lower_bound);

@@ -118,7 +118,8 @@ Reduced Reduce(const Problem& problem) {
       // In nobody's way, but it has a top.
       const Bytes top = buffer.fixed_offset.value_or(0) + buffer.size_bytes;
       reduced.has_padding = reduced.has_padding || top % reduced.unit != 0;
-      reduced.lower_bound = std::max(reduced.lower_bound, AlignUp(top, reduced.unit) / reduced.unit);
+      reduced.lower_bound =
+          std::max(reduced.lower_bound, AlignUp(top, reduced.unit) / reduced.unit);
       continue;
     }
     Reduced::Item item;

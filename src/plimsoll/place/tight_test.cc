@@ -198,7 +198,8 @@ TEST(TightTest, IsNeverWorseThanAnyOtherPlanner) {
     const Placement placement = Place(problem, {.time_budget_seconds = 0.01});
     for (const Planner& rival : Planners()) {
       if (rival.name == "cudamalloc" || (rival.online && has_fixed)) continue;
-      const std::vector<Bytes> offsets = rival.place(problem, {.time_budget_seconds = 0.01}).offsets;
+      const std::vector<Bytes> offsets =
+          rival.place(problem, {.time_budget_seconds = 0.01}).offsets;
       if (rival.name == "tight") continue;
       ASSERT_LE(placement.footprint_bytes, HighestTop(problem, offsets))
           << rival.name << ", case " << c << Show(problem, offsets);

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <numeric>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "plimsoll/place/brute_force_for_test.h"
 #include "plimsoll/trace/generate.h"
 #include "plimsoll/trace/reader.h"
 #include "plimsoll/trace/writer.h"
@@ -127,8 +126,8 @@ TEST(LoadProfileTest, AddsUpWhatIsLive) {
   problem.variables = {
       {.id = 0, .size_bytes = 100, .begin = 0, .end = 10, .kind = VariableKind::kPersistent},
       {.id = 1, .size_bytes = 20, .begin = 2, .end = 7},
-      {.id = 2, .size_bytes = 30, .begin = 6, .end = 12},                  // Around the end.
-      {.id = 3, .size_bytes = 1, .begin = 5, .end = 18, .instances = 2},   // In two places.
+      {.id = 2, .size_bytes = 30, .begin = 6, .end = 12},                 // Around the end.
+      {.id = 3, .size_bytes = 1, .begin = 5, .end = 18, .instances = 2},  // In two places.
       {.id = 4, .size_bytes = 4, .begin = 9, .end = 30, .instances = 3},
   };
   const LoadProfile profile = ProfileLoad(problem);
@@ -211,9 +210,9 @@ TEST(LoadProfileTest, IsThatOfTheReplayedEventsOfGeneratedTraces) {
 
 /// A trace of iterations that are all alike, in which variables live for up to three of them. What
 /// was born before the first event is there from the beginning.
-trace::Trace RandomRotation(std::mt19937_64* random, int iterations) {
+trace::Trace RandomRotation(place::TestRandom* random, int iterations) {
   const auto between = [&](int low, int high) {
-    return low + static_cast<int>((*random)() % static_cast<std::uint64_t>(high - low + 1));
+    return static_cast<int>(random->Between(low, high));
   };
   const int count = between(1, 5);
   const int period = 2 * count + 1;
@@ -257,11 +256,10 @@ trace::Trace RandomRotation(std::mt19937_64* random, int iterations) {
 }
 
 TEST(LoadProfileTest, IsThatOfTheReplayedEventsWhateverRotates) {
-  const char* asked = std::getenv("PLIMSOLL_CASES");
-  const int cases = asked == nullptr ? 2000 : std::atoi(asked);
+  const int cases = place::CaseCount(4000);
   int cyclic = 0;
   for (int c = 0; c < cases; ++c) {
-    std::mt19937_64 random(static_cast<std::uint64_t>(c));
+    place::TestRandom random(static_cast<std::uint64_t>(c));
     const trace::Trace trace = RandomRotation(&random, 2 + c % 7);
     SCOPED_TRACE("case " + std::to_string(c) + "\n" + trace::FormatTrace(trace));
     const Problem problem = MakeProblem(trace);

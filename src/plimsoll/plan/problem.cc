@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/plan/load_profile.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -323,6 +324,17 @@ EventIndex ChooseCut(const Trace& trace, const trace::Period& period) {
   return cut + (period.end - cut) / period.length * period.length - period.length;
 }
 
+/// Returns the bytes that are live in the trace when the iteration shown ends.
+Bytes LoadAfter(const Trace& trace, const Problem& problem) {
+  const Lives lives = FindLives(trace);
+  const EventIndex end = problem.first_event + problem.period;
+  Bytes load = 0;
+  for (std::size_t v = 0; v < trace.variables.size(); ++v) {
+    if (lives.born[v] < end && lives.freed[v] >= end) load += trace.variables[v].size_bytes;
+  }
+  return load;
+}
+
 }  // namespace
 
 std::string_view Name(VariableKind kind) {
@@ -370,7 +382,11 @@ Problem TakeStretch(const Trace& trace, EventIndex begin, EventIndex end) {
 
 Problem MakeProblem(const Trace& trace) {
   const std::optional<trace::Period> period = trace::FindPeriod(trace);
-  if (period) return CutIteration(trace, *period);
+  if (period) {
+    Problem problem = CutIteration(trace, *period);
+    if (ProfileLoad(problem).load_bytes.back() == LoadAfter(trace, problem)) return problem;
+    // What the stretch frees is older than all of it, and nobody knows by how much.
+  }
   return TakeStretch(trace, 0, static_cast<EventIndex>(trace.events.size()));
 }
 

@@ -99,7 +99,8 @@ Problem CutIteration(const trace::Trace& trace, const trace::Period& period);
 /// Takes the events [begin, end) of a trace as they are, once.
 Problem TakeStretch(const trace::Trace& trace, trace::EventIndex begin, trace::EventIndex end);
 
-/// CutIteration() if the trace repeats, else TakeStretch() of all of it.
+/// CutIteration() if the trace repeats, else TakeStretch() of all of it; also if it repeats for so
+/// short a time that the age of what an iteration frees remains unknown.
 Problem MakeProblem(const trace::Trace& trace);
 
 }  // namespace plimsoll::plan

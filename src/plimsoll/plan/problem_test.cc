@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,9 @@ trace::Trace ReadRecorded(const std::string& name) {
 }
 
 /// A trace as text, less its two header lines.
-trace::Trace Parse(const std::string& lines) { return trace::ParseTrace("trace 1\n{}\n" + lines, "test"); }
+trace::Trace Parse(const std::string& lines) {
+  return trace::ParseTrace("trace 1\n{}\n" + lines, "test");
+}
 
 const Variable* FindVariable(const Problem& problem, std::int64_t id) {
   const auto found = std::find_if(problem.variables.begin(), problem.variables.end(),
@@ -131,12 +134,12 @@ TEST(ProblemTest, TellsWhatAVariableIsForFromWhoTouchesIt) {
   std::string lines = "p 0 4000\n";
   for (int i = 0; i < 2; ++i) {
     const auto id = [&](int k) { return std::to_string(10 * i + k); };
-    lines += "m " + id(1) + " 100\n";                     // Activation.
-    lines += "m " + id(2) + " 3\nf " + id(2) + "\n";      // Scratch of a forward op.
+    lines += "m " + id(1) + " 100\n";                 // Activation.
+    lines += "m " + id(2) + " 3\nf " + id(2) + "\n";  // Scratch of a forward op.
     lines += "x 1.00 F f 0 " + id(1) + "\n";
-    lines += "m " + id(3) + " 7\n";                       // Temporary of forward.
+    lines += "m " + id(3) + " 7\n";  // Temporary of forward.
     lines += "x 1.00 F g " + id(1) + " " + id(3) + "\nf " + id(3) + "\n";
-    lines += "m " + id(4) + " 20\nm " + id(5) + " 0\n";   // Gradient, and what nobody names.
+    lines += "m " + id(4) + " 20\nm " + id(5) + " 0\n";  // Gradient, and what nobody names.
     lines += "x 1.00 B h " + id(1) + " " + id(4) + "\nf " + id(1) + "\n";
     lines += "x 1.00 U u " + id(4) + " 0\nf " + id(5) + "\nf " + id(4) + "\n";
   }
@@ -199,10 +202,9 @@ TEST(ProblemTest, CountsTheInstancesOfARotatingVariable) {
                        [](const Variable& variable) { return variable.instances == 2; });
       ASSERT_NE(rotating, problem.variables.end());
       EXPECT_EQ(rotating->size_bytes, 1 << 16);
-      const auto average =
-          std::find_if(problem.ops.begin(), problem.ops.end(), [&](const Op& op) {
-            return problem.op_names[static_cast<std::size_t>(op.name)] == "average";
-          });
+      const auto average = std::find_if(problem.ops.begin(), problem.ops.end(), [&](const Op& op) {
+        return problem.op_names[static_cast<std::size_t>(op.name)] == "average";
+      });
       ASSERT_NE(average, problem.ops.end());
       EXPECT_EQ(IdsAndAges(problem, problem.reads(*average)), (IdsAges{{rotating->id, 1}}));
       EXPECT_EQ(IdsAndAges(problem, problem.writes(*average)), (IdsAges{{rotating->id, 0}}));
@@ -359,9 +361,9 @@ TEST(ProblemTest, KnowsKMeans) {
 }
 
 TEST(ProblemTest, IsConsistentForRecordedTraces) {
-  for (const char* name : {"alexnet_b256", "lstm_b64_t512", "resnet18_b100", "resnet50_b64",
-                           "unet_b8_256", "vgg11_cifar_b100", "vgg16_cifar_b100", "vit_b_16_b32",
-                           "sdresnet110_cifar_b100"}) {
+  for (const char* name :
+       {"alexnet_b256", "lstm_b64_t512", "resnet18_b100", "resnet50_b64", "unet_b8_256",
+        "vgg11_cifar_b100", "vgg16_cifar_b100", "vit_b_16_b32", "sdresnet110_cifar_b100"}) {
     SCOPED_TRACE(name);
     const trace::Trace trace = ReadRecorded(name);
     const Problem problem = MakeProblem(trace);

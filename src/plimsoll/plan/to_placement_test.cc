@@ -19,8 +19,7 @@ namespace {
 
 /// Places the problem and checks the placement; returns the footprint.
 Bytes PlaceTightly(const place::Problem& problem, double seconds) {
-  const place::Placement placement =
-      place::PlaceTight(problem, {.time_budget_seconds = seconds});
+  const place::Placement placement = place::PlaceTight(problem, {.time_budget_seconds = seconds});
   for (const place::Violation& violation :
        place::FindViolations(problem, placement.offsets, placement.footprint_bytes)) {
     ADD_FAILURE() << violation.message;
@@ -138,10 +137,9 @@ TEST(ToPlacementTest, GeneratedNetworksArePlacedAtTheirLowerBound) {
 }
 
 TEST(ToPlacementTest, RecordedNetworksArePlacedAtTheirPeakLoad) {
-  for (const char* name :
-       {"alexnet_b256", "kmeans_1m", "lstm_b64_t512", "resnet18_b100", "resnet50_b64",
-        "unet_b8_256", "vgg11_cifar_b100", "vgg16_cifar_b100", "vit_b_16_b32",
-        "sdresnet110_cifar_b100"}) {
+  for (const char* name : {"alexnet_b256", "kmeans_1m", "lstm_b64_t512", "resnet18_b100",
+                           "resnet50_b64", "unet_b8_256", "vgg11_cifar_b100", "vgg16_cifar_b100",
+                           "vit_b_16_b32", "sdresnet110_cifar_b100"}) {
     SCOPED_TRACE(name);
     const Problem problem = MakeProblem(
         trace::ReadTrace(std::string(PLIMSOLL_DATA_DIR "/traces/") + name + ".trace.gz"));

@@ -107,8 +107,8 @@ void PeriodDetector::Add(std::uint64_t make, const Level& change) {
   }
 }
 
-/// Whether the event `earlier` and the one `length` after it correspond. Loosely, a variable that was
-/// there before the stream stands for any that would have been malloc'ed before its beginning.
+/// Whether the event `earlier` and the one `length` after it correspond. Loosely, a variable that
+/// was there before the stream stands for any that would have been malloc'ed before its beginning.
 bool PeriodDetector::Corresponds(EventIndex earlier, EventIndex length, bool loosely) const {
   const Record& a = events_[static_cast<std::size_t>(earlier)];
   const Record& b = events_[static_cast<std::size_t>(earlier + length)];
@@ -156,9 +156,9 @@ void PeriodDetector::Propose(EventIndex now, EventIndex length) {
     active_.push_back(candidate);
     return;
   }
-  const auto weakest =
-      std::min_element(active_.begin(), active_.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.loose_run < b.loose_run; });
+  const auto weakest = std::min_element(
+      active_.begin(), active_.end(),
+      [](const Candidate& a, const Candidate& b) { return a.loose_run < b.loose_run; });
   if (weakest->loose_run < run) {
     Retire(*weakest);
     *weakest = candidate;

@@ -15,7 +15,8 @@
 /// variables that they touch correspond: the same variable (a weight), or variables that were
 /// malloc'ed P events apart. A stream repeats with period P over a stretch in which every event
 /// corresponds to the one P before it, and in which as many variables and bytes are freed as
-/// malloc'ed per period. A stretch of less than a quarter of all events seen is an inner loop, not an iteration.
+/// malloc'ed per period. A stretch of less than a quarter of all events seen is an inner loop, not
+/// an iteration.
 ///
 ///     events    s s a b c d e  a b c d e  a b c d e  v v
 ///                   └── begin                       └── end      length 5, 3 iterations
@@ -35,8 +36,8 @@ struct Period {
 
 /// Watches a stream of events, one at a time, and finds its period. Candidates for a period are
 /// distances to the last event of the same make, on the same variable or after the same history;
-/// each is followed for as long as it holds. Constant time per event and operand. Everything seen is
-/// remembered: make a new one once a period has been found. Not thread-safe.
+/// each is followed for as long as it holds. Constant time per event and operand. Everything seen
+/// is remembered: make a new one once a period has been found. Not thread-safe.
 class PeriodDetector {
  public:
   PeriodDetector();
@@ -102,7 +103,7 @@ class PeriodDetector {
   std::vector<VariableIndex> operands_;
   std::vector<Level> levels_;           // After each event.
   std::vector<std::uint64_t> history_;  // After each event: a hash of all makes so far.
-  std::vector<Life> lives_;  // By variable.
+  std::vector<Life> lives_;             // By variable.
   std::unordered_map<std::uint64_t, EventIndex> last_of_make_;
   std::vector<Candidate> active_;
   std::vector<Candidate> retired_;  // The ones with the most support.

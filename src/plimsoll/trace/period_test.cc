@@ -173,6 +173,15 @@ TEST(PeriodTest, SeesThroughARotatingVariable) {
   }
 }
 
+TEST(PeriodTest, TwoIterationsAreEnoughEvenIfTheFirstFreesWhatWasThereBefore) {
+  const Trace trace = ParseTrace(
+      "trace 1\n{}\np 0 1\np 3 3\np 6 3\n"
+      "x 1.00 F op 0 0\nm 1 3\nf 6\nm 7 3\nf 3\nm 4 3\nf 1\n"
+      "x 1.00 F op 0 0\nm 2 3\nf 7\nm 8 3\nf 4\nm 5 3\nf 2\n",
+      "test");
+  EXPECT_EQ(FindPeriod(trace), (Period{7, 0, 14}));
+}
+
 TEST(PeriodTest, IsNotFooledByEqualLayers) {
   // Forty layers that differ in nothing but their weights.
   Script script;
@@ -350,9 +359,9 @@ TEST(PeriodTest, CurrentComesBackAfterADifferingIteration) {
 }
 
 TEST(PeriodTest, OfRecordedTracesIsTheDistanceOfTheirMarks) {
-  for (const char* name : {"alexnet_b256", "kmeans_1m", "lstm_b64_t512", "resnet18_b100",
-                           "resnet50_b64", "unet_b8_256", "vgg11_cifar_b100", "vgg16_cifar_b100",
-                           "vit_b_16_b32"}) {
+  for (const char* name :
+       {"alexnet_b256", "kmeans_1m", "lstm_b64_t512", "resnet18_b100", "resnet50_b64",
+        "unet_b8_256", "vgg11_cifar_b100", "vgg16_cifar_b100", "vit_b_16_b32"}) {
     const Trace trace = ReadTrace(std::string(PLIMSOLL_DATA_DIR "/traces/") + name + ".trace.gz");
     ASSERT_GE(trace.iteration_marks.size(), 2U);
     const std::optional<Period> period = FindPeriod(trace);
@@ -364,8 +373,7 @@ TEST(PeriodTest, OfRecordedTracesIsTheDistanceOfTheirMarks) {
 }
 
 TEST(PeriodTest, OfStochasticDepthIsNone) {
-  EXPECT_FALSE(
-      FindPeriod(ReadTrace(PLIMSOLL_DATA_DIR "/traces/sdresnet110_cifar_b100.trace.gz")));
+  EXPECT_FALSE(FindPeriod(ReadTrace(PLIMSOLL_DATA_DIR "/traces/sdresnet110_cifar_b100.trace.gz")));
 }
 
 }  // namespace
