@@ -18,6 +18,7 @@ enum class ExitCode : int {
 // Each adds one subcommand; it runs when parsed and leaves its exit code behind.
 void AddTraceCommand(CLI::App& app, ExitCode& exit_code);
 void AddPoolCommand(CLI::App& app, ExitCode& exit_code);
+void AddChainCommand(CLI::App& app, ExitCode& exit_code);
 void AddPlannersCommand(CLI::App& app, ExitCode& exit_code);
 void AddGenerateCommand(CLI::App& app, ExitCode& exit_code);
 

@@ -59,7 +59,12 @@ void AddNetwork(CLI::App* command, const std::shared_ptr<Options>& options) {
     if (options->network.scale_bytes < 1 || options->network.scale_bytes > kLargestScale) {
       throw CLI::ValidationError("--scale", "must be from 1 byte to 1TiB");
     }
-    Write(options->output, trace::FormatTrace(trace::GenerateTrace(options->network)));
+    const trace::Trace trace = trace::GenerateTrace(options->network);
+    if (options->output == "-") {
+      fmt::print("{}", trace::FormatTrace(trace));
+    } else {
+      trace::WriteTrace(trace, options->output);
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <CLI/Error.hpp>
 #include <array>
+#include <filesystem>
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/file.h"
@@ -14,6 +15,10 @@
 namespace plimsoll::cli {
 
 FileFormat DetectFormat(const std::string& path) {
+  // The file is opened again by its reader, which a pipe does not survive.
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
+    throw InputError(path, 0, "not a regular file; save it to one first");
+  }
   LineReader reader(path);
   if (!reader.Next()) {
     throw InputError(path, 0, "the file is empty; a trace begins with the line \"trace 1\"");

@@ -30,6 +30,7 @@ ExitCode Run(int argc, char** argv) {
   ExitCode exit_code = ExitCode::kDone;
   AddTraceCommand(app, exit_code);
   AddPoolCommand(app, exit_code);
+  AddChainCommand(app, exit_code);
   AddPlannersCommand(app, exit_code);
   AddGenerateCommand(app, exit_code);
   try {

@@ -30,14 +30,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kLongestBudget = 365.0 * 24 * 3600;
+
 struct Options {
   std::string file;
   std::string planner = "tight";
-  std::string capacity;
-  std::string alignment;
+  std::optional<std::string> capacity;
+  std::optional<std::string> alignment;
   double time_budget_seconds = place::PlannerOptions().time_budget_seconds;
   std::uint64_t seed = 1;
-  std::string output;
+  std::optional<std::string> output;
   std::optional<std::int64_t> iteration;
   bool json = false;
   bool draw = false;
@@ -50,6 +52,16 @@ struct Input {
   Bytes peak_load_bytes = 0;
 };
 
+Bytes Alignment(const Options& options) {
+  if (!options.alignment) return kDefaultAlignment;
+  constexpr Bytes kLargest = Bytes{1} << 40;
+  const Bytes alignment = ParseSizeOption("--alignment", *options.alignment);
+  if (alignment < 1 || alignment > kLargest) {
+    throw CLI::ValidationError("--alignment", "must be from 1 byte to 1TiB");
+  }
+  return alignment;
+}
+
 Input ReadInput(const Options& options) {
   Input input;
   if (DetectFormat(options.file) == FileFormat::kCsv) {
@@ -57,19 +69,15 @@ Input ReadInput(const Options& options) {
       throw CLI::ValidationError("--iteration", "a placement problem has no iterations");
     }
     input.problem = place::ReadCsv(options.file);
-    if (!options.alignment.empty()) {
-      const Bytes alignment = ParseSizeOption("--alignment", options.alignment);
-      for (place::Buffer& buffer : input.problem.buffers) buffer.alignment = alignment;
+    if (options.alignment) {
+      for (place::Buffer& buffer : input.problem.buffers) buffer.alignment = Alignment(options);
     }
     input.variables = input.problem.buffers.size();
     input.peak_load_bytes = place::PeakLoad(input.problem);
   } else {
     const plan::Problem problem =
         SelectIteration(ReadAnyTrace(options.file), options.file, options.iteration);
-    const Bytes alignment = options.alignment.empty()
-                                ? kDefaultAlignment
-                                : ParseSizeOption("--alignment", options.alignment);
-    input.problem = plan::ToPlacement(problem, alignment).problem;
+    input.problem = plan::ToPlacement(problem, Alignment(options)).problem;
     input.variables = problem.variables.size();
     input.peak_load_bytes = plan::ProfileLoad(problem).peak_bytes;
   }
@@ -188,6 +196,10 @@ std::vector<Answer> AskAll(const Input& input, const Options& options, Bytes cap
     }
     answers.push_back(Ask(planner, input, options, capacity));
   }
+  // What one planner has proved holds for all.
+  Bytes bound = 0;
+  for (const Answer& a : answers) bound = std::max(bound, a.placement.lower_bound_bytes);
+  for (Answer& a : answers) a.placement.lower_bound_bytes = bound;
   return answers;
 }
 
@@ -214,17 +226,25 @@ ExitCode Run(const Options& options) {
         "--planner", fmt::format("there is no planner \"{}\"; \"plimsoll planners\" lists them",
                                  options.planner));
   }
-  if (options.planner == "all" && !options.output.empty()) {
+  if (options.planner == "all" && options.output) {
     throw CLI::ValidationError("--output", "wants one planner, not all of them");
   }
-  const Bytes capacity =
-      options.capacity.empty() ? -1 : ParseSizeOption("--capacity", options.capacity);
+  // Not a number is neither below nor above anything.
+  if (!(options.time_budget_seconds >= 0 && options.time_budget_seconds <= kLongestBudget)) {
+    throw CLI::ValidationError("--time-budget", "must be a number of seconds, up to a year");
+  }
+  const Bytes capacity = options.capacity ? ParseSizeOption("--capacity", *options.capacity) : -1;
   const Input input = ReadInput(options);
   const std::vector<Answer> answers = AskAll(input, options, capacity);
+  for (const Answer& answer : answers) {
+    if (answer.violations.empty()) continue;
+    throw Error(fmt::format("the placement of {} is not valid, which is a bug: {}",
+                            answer.planner->name, answer.violations.front().message));
+  }
   // The output comes first: if it cannot be written, nothing is printed.
   const Answer& last = answers.back();
-  if (!options.output.empty() && last.fits) {
-    WriteFileWhole(options.output, place::FormatCsv(input.problem, &last.placement.offsets));
+  if (options.output && last.fits) {
+    WriteFileWhole(*options.output, place::FormatCsv(input.problem, &last.placement.offsets));
   }
   if (options.json) {
     Json rows = Json::array();
@@ -237,14 +257,9 @@ ExitCode Run(const Options& options) {
                  report::DrawArena(input.problem, last.placement.offsets, {}));
     }
   }
-  bool any_fits = false;
-  for (const Answer& answer : answers) {
-    any_fits = any_fits || answer.fits;
-    if (answer.violations.empty()) continue;
-    throw Error(fmt::format("the placement of {} is not valid, which is a bug: {}",
-                            answer.planner->name, answer.violations.front().message));
+  if (std::any_of(answers.begin(), answers.end(), [](const Answer& a) { return a.fits; })) {
+    return ExitCode::kDone;
   }
-  if (any_fits) return ExitCode::kDone;
   ExplainMisfit(options, last, capacity);
   return ExitCode::kNoAnswer;
 }
@@ -264,7 +279,6 @@ void AddPoolCommand(CLI::App& app, ExitCode& exit_code) {
   command
       ->add_option("--time-budget", options->time_budget_seconds,
                    "Seconds after which the best placement so far is taken")
-      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--alignment", options->alignment,
                       "Of every offset; default 512 for traces, the file's own for CSV");

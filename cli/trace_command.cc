@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 using trace::Phase;
 
 constexpr std::size_t kLargestShown = 10;
+constexpr std::size_t kCurvePoints = 200;
 
 struct Options {
   std::string file;
@@ -33,6 +34,7 @@ struct Analysis {
   plan::Problem problem;
   plan::LoadProfile profile;
   plan::Breakdown breakdown;
+  plan::Spreads spreads;
   std::vector<plan::LiveVariable> at_peak;
 };
 
@@ -42,6 +44,7 @@ Analysis Analyse(const Options& options) {
   a.problem = SelectIteration(a.trace, options.file, options.iteration);
   a.profile = plan::ProfileLoad(a.problem);
   a.breakdown = plan::BreakDown(a.problem, a.profile);
+  a.spreads = plan::SpreadOf(a.problem, a.profile);
   a.at_peak = plan::LiveAt(a.problem, a.profile.peak_position);
   return a;
 }
@@ -58,6 +61,31 @@ Json ToJson(const plan::Group& group) {
   return {{"variables", group.count},
           {"total_bytes", group.total_bytes},
           {"at_peak_bytes", group.at_peak_bytes}};
+}
+
+Json ToJson(const plan::Spread& spread) {
+  return {{"least", spread.least},
+          {"median", spread.median},
+          {"ninety_percent", spread.ninety_percent},
+          {"most", spread.most}};
+}
+
+/// The load over the iteration: the highest of each of at most kCurvePoints stretches, with its
+/// position and its moment.
+Json LoadCurve(const plan::LoadProfile& profile) {
+  Json curve = Json::array();
+  const std::size_t count = profile.load_bytes.size();
+  const std::size_t step = count / kCurvePoints + 1;
+  for (std::size_t begin = 0; begin < count; begin += step) {
+    const auto first = profile.load_bytes.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto last =
+        profile.load_bytes.begin() + static_cast<std::ptrdiff_t>(std::min(begin + step, count));
+    const auto top = std::max_element(first, last);
+    const auto position = static_cast<std::size_t>(top - profile.load_bytes.begin());
+    curve.push_back(
+        {{"position", position}, {"time_ns", profile.start_ns[position]}, {"load_bytes", *top}});
+  }
+  return curve;
 }
 
 Json ToJson(const Options& options, const Analysis& a) {
@@ -101,7 +129,11 @@ Json ToJson(const Options& options, const Analysis& a) {
                                     : Json(a.problem.op_names[static_cast<std::size_t>(op->name)])},
           {"kinds", kinds},
           {"phases", phases},
-          {"largest_at_peak", largest}};
+          {"sizes_bytes", ToJson(a.spreads.size_bytes)},
+          {"lifetimes_events", ToJson(a.spreads.lifetime_events)},
+          {"lifetimes_ns", ToJson(a.spreads.lifetime_ns)},
+          {"largest_at_peak", largest},
+          {"load", LoadCurve(a.profile)}};
 }
 
 void PrintHeader(const Options& options, const Analysis& a) {
@@ -146,6 +178,21 @@ void PrintTables(const Analysis& a) {
                 FormatBytes(a.breakdown.phases[p].total_bytes)});
   }
   fmt::print("{}\n", phases.Render());
+  report::Table spreads({"all but persistent", "least", "median", "90 %", "most"});
+  const plan::Spread& sizes = a.spreads.size_bytes;
+  spreads.Add({"size", FormatBytes(sizes.least), FormatBytes(sizes.median),
+               FormatBytes(sizes.ninety_percent), FormatBytes(sizes.most)});
+  const auto add = [&](const char* name, const plan::Spread& spread, double unit) {
+    const auto cell = [&](std::int64_t value) {
+      return unit == 1 ? fmt::format("{}", value)
+                       : fmt::format("{:.3f}", static_cast<double>(value) / unit);
+    };
+    spreads.Add({name, cell(spread.least), cell(spread.median), cell(spread.ninety_percent),
+                 cell(spread.most)});
+  };
+  add("lifetime, events", a.spreads.lifetime_events, 1);
+  add("lifetime, ms", a.spreads.lifetime_ns, 1e6);
+  fmt::print("{}\n", spreads.Render());
   report::Table largest({"largest at the peak", "size", "kind", "live"});
   largest.Left(2);
   for (std::size_t i = 0; i < std::min(a.at_peak.size(), kLargestShown); ++i) {
@@ -154,6 +201,25 @@ void PrintTables(const Analysis& a) {
                  std::string(plan::Name(v.kind)), fmt::format("[{}, {})", v.begin, v.end)});
   }
   fmt::print("{}\n", largest.Render());
+}
+
+/// The highest load in each of `columns` equal stretches of the iteration's time.
+std::vector<Bytes> LoadOverTime(const Analysis& a, std::size_t columns) {
+  std::vector<Bytes> highest(columns, 0);
+  const double total = static_cast<double>(std::max<Nanoseconds>(a.problem.iteration_ns(), 1));
+  for (std::size_t p = 0; p < a.profile.load_bytes.size(); ++p) {
+    // A load lasts until the next event's moment.
+    const auto column = [&](std::size_t position) {
+      const Nanoseconds moment = position < a.profile.start_ns.size() ? a.profile.start_ns[position]
+                                                                      : a.problem.iteration_ns();
+      const double share = static_cast<double>(moment) / total;
+      return std::min(static_cast<std::size_t>(share * static_cast<double>(columns)), columns - 1);
+    };
+    for (std::size_t c = column(p); c <= column(p + 1); ++c) {
+      highest[c] = std::max(highest[c], a.profile.load_bytes[p]);
+    }
+  }
+  return highest;
 }
 
 void Run(const Options& options) {
@@ -166,6 +232,9 @@ void Run(const Options& options) {
   PrintTables(a);
   fmt::print("load over the events of the iteration\n{}",
              report::DrawLoad(a.profile.load_bytes, {.columns = 72, .rows = 10}));
+  fmt::print("\nload over its time, {:.3f} ms\n{}",
+             static_cast<double>(a.problem.iteration_ns()) / 1e6,
+             report::DrawLoad(LoadOverTime(a, 72), {.columns = 72, .rows = 10}));
 }
 
 }  // namespace

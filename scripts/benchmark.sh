@@ -12,8 +12,8 @@ cd "$(dirname "$0")/.."
 
 data=${1:-data}
 scripts/install_dependencies.sh
-cmake --preset release -DPLIMSOLL_BUILD_TESTS=OFF >/dev/null
-cmake --build --preset release
+cmake --preset release >/dev/null
+cmake --build --preset release --target trace_pools placement_instances million_buffers pool_latency
 bin=build/release/benchmarks
 shopt -s nullglob
 

@@ -14,6 +14,7 @@ import sys
 ALLOWED = {
     "base": [],
     "trace": ["base"],
+    "chain": ["base"],
     "place": ["base"],
     "plan": ["trace", "place"],
     "sim": ["plan"],

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_dependencies.sh
-cmake --preset release -DPLIMSOLL_BUILD_TESTS=OFF >/dev/null
+cmake --preset release >/dev/null
 cmake --build --preset release --target plimsoll_cli
 plimsoll=build/release/cli/plimsoll
 trace=data/traces/resnet50_b64.trace.gz

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long suites: placement properties on a hundred thousand random problems, with sanitizers, and
-# the readers under a fuzzer.
+# The long suites: placement properties on a hundred thousand random problems, and the readers under a
+# fuzzer with sanitizers.
 #
 #   scripts/soak.sh [CASES] [FUZZ_SECONDS]      default 100000 and 600
 set -euo pipefail
@@ -11,7 +11,7 @@ cases=${1:-100000}
 fuzz_seconds=${2:-600}
 scripts/install_dependencies.sh
 
-cmake --preset release -DPLIMSOLL_BUILD_BENCHMARKS=OFF
+cmake --preset release
 cmake --build --preset release
 export PLIMSOLL_CASES=$cases RC_PARAMS="max_success=$cases"
 for test in tight_test search_test validator_test smartpool_test skyline_test reduced_test load_test \

@@ -243,6 +243,7 @@ TEST_F(CliTest, BadInputEndsWithThreeAndNamesTheLine) {
       {"id,lower,upper,size\na,0,5,4,9\n", ":2:"},
       {"id,lower,upper\na,0,5\n", ":1:"},
       {"Malloc zero 5 7\n", ":1:"},
+      {"id,lower,upper,size,offset\na,0,2,10,0\nb,1,3,10,5\n", "contradict"},
   };
   for (const auto& [content, expected] : cases) {
     const std::string message = RunRefused("pool " + Write("bad", content), 3);
@@ -251,6 +252,25 @@ TEST_F(CliTest, BadInputEndsWithThreeAndNamesTheLine) {
   RunRefused("trace " + Path("missing"), 3);
   RunRefused("trace " + folder_.string(), 3);
   RunRefused("trace " + Write("a.csv", "id,lower,upper,size\na,0,1,4\n"), 3);
+}
+
+TEST_F(CliTest, PipesAreRefusedInPlainWords) {
+  EXPECT_NE(RunRefused("trace /dev/null", 3).find("regular file"), std::string::npos);
+}
+
+TEST_F(CliTest, TheLoadCurveReachesThePeak) {
+  const Json json = Json::parse(Run("trace " + kVgg + " --json").out);
+  std::int64_t highest = 0;
+  std::int64_t last_ns = -1;
+  for (const Json& point : json.at("load")) {
+    highest = std::max(highest, point.at("load_bytes").get<std::int64_t>());
+    EXPECT_GE(point.at("time_ns"), last_ns);
+    last_ns = point.at("time_ns");
+  }
+  EXPECT_EQ(highest, json.at("peak_load_bytes"));
+  EXPECT_LE(last_ns, json.at("iteration_ns"));
+  EXPECT_GE(json.at("sizes_bytes").at("most"), json.at("sizes_bytes").at("median"));
+  EXPECT_EQ(json.at("lifetimes_events").at("least"), 1);
 }
 
 TEST_F(CliTest, TruncatedFilesAreRefused) {

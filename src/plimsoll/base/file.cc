@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -20,44 +21,16 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 18;
 
-/// Returns `content` as a gzip stream.
-std::string Compress(std::string_view content) {
-  z_stream stream{};
-  constexpr int kGzipWindowBits = 15 + 16;
-  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindowBits, 9,
-                   Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw Error("zlib cannot start a compression stream");
+/// Creates a new file in the folder of `target` and returns its descriptor, or -1 with errno set.
+int CreateBeside(const std::string& target, mode_t mode, std::string* path) {
+  const std::size_t slash = target.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : target.substr(0, slash + 1);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    *path = fmt::format("{}.plimsoll-{}-{}.tmp", folder, ::getpid(), attempt);
+    const int descriptor = ::open(path->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (descriptor >= 0 || errno != EEXIST) return descriptor;
   }
-  std::string result;
-  std::string block(kBlockBytes, '\0');
-  int status = Z_OK;
-  while (status != Z_STREAM_END) {
-    if (stream.avail_in == 0 && !content.empty()) {
-      const std::size_t step = std::min<std::size_t>(content.size(), std::size_t{1} << 30);
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-      stream.avail_in = static_cast<uInt>(step);
-      content.remove_prefix(step);
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(block.data());
-    stream.avail_out = static_cast<uInt>(block.size());
-    status = deflate(&stream, content.empty() ? Z_FINISH : Z_NO_FLUSH);
-    result.append(block.data(), block.size() - stream.avail_out);
-  }
-  deflateEnd(&stream);
-  return result;
-}
-
-/// Writes all of `content`; returns 0 or an errno.
-int WriteAll(int descriptor, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(descriptor, content.data(), content.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return ::fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;
+  return -1;
 }
 
 }  // namespace
@@ -128,38 +101,99 @@ bool LineReader::Next() {
   return true;
 }
 
-void WriteFileWhole(const std::string& path, std::string_view content) {
+struct FileReplacer::Compressor {
+  z_stream stream{};
+  std::string block = std::string(kBlockBytes, '\0');
+
+  Compressor() {
+    constexpr int kGzipWindowBits = 15 + 16;
+    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindowBits, 9,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+      throw Error("zlib cannot start a compression stream");
+    }
+  }
+  ~Compressor() { deflateEnd(&stream); }
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+};
+
+FileReplacer::FileReplacer(std::string path) : path_(std::move(path)), target_(path_) {
   struct stat status {};
-  const bool exists = ::stat(path.c_str(), &status) == 0;
-  std::string compressed;
-  if (path.ends_with(".gz")) {
-    compressed = Compress(content);
-    content = compressed;
-  }
-  // A pipe, a terminal or /dev/null cannot be replaced; it is written to.
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor < 0) throw FileError(path, "open", errno);
-    const int error = WriteAll(descriptor, content);
-    ::close(descriptor);
-    if (error != 0) throw FileError(path, "write", error);
-    return;
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) throw FileError(path_, "open", errno);
+  } else {
+    // A link stays a link: what it points to is replaced.
+    char* resolved = exists ? ::realpath(path_.c_str(), nullptr) : nullptr;
+    if (resolved != nullptr) target_ = resolved;
+    std::free(resolved);
+    descriptor_ = CreateBeside(target_, 0666, &temporary_);
+    if (descriptor_ < 0) throw FileError(path_, "create a file beside", errno);
+    if (exists) ::fchmod(descriptor_, status.st_mode & 07777);
   }
-  std::string temporary = path + ".XXXXXX.tmp";
-  const int descriptor = ::mkostemps(temporary.data(), 4, O_CLOEXEC);
-  if (descriptor < 0) throw FileError(path, "create a file beside", errno);
-  int error = WriteAll(descriptor, content);
-  // mkostemps makes private files; give this one what a plain open would have given.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  const mode_t mode = exists ? (status.st_mode & 07777) : (0666 & ~mask);
-  if (error == 0 && ::fchmod(descriptor, mode) != 0) error = errno;
-  if (::close(descriptor) != 0 && error == 0) error = errno;
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(temporary.c_str());
-    throw FileError(path, "write", error);
+  if (path_.ends_with(".gz")) compressor_ = std::make_unique<Compressor>();
+}
+
+FileReplacer::~FileReplacer() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void FileReplacer::WriteRaw(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw FileError(path_, "write", errno);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+void FileReplacer::Compress(std::string_view text, bool last) {
+  z_stream& stream = compressor_->stream;
+  std::string& block = compressor_->block;
+  constexpr std::size_t kStep = std::size_t{1} << 30;
+  do {
+    const std::string_view step = text.substr(0, kStep);
+    text.remove_prefix(step.size());
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(step.data()));
+    stream.avail_in = static_cast<uInt>(step.size());
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(block.data());
+      stream.avail_out = static_cast<uInt>(block.size());
+      deflate(&stream, last && text.empty() ? Z_FINISH : Z_NO_FLUSH);
+      WriteRaw(std::string_view(block).substr(0, block.size() - stream.avail_out));
+    } while (stream.avail_out == 0);
+  } while (!text.empty());
+}
+
+void FileReplacer::Write(std::string_view text) {
+  if (compressor_ != nullptr) {
+    Compress(text, /*last=*/false);
+  } else {
+    WriteRaw(text);
+  }
+}
+
+void FileReplacer::Commit() {
+  if (compressor_ != nullptr) Compress("", /*last=*/true);
+  // Pipes and devices cannot be synced, and need not be.
+  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    throw FileError(path_, "write", errno);
+  }
+  if (::close(std::exchange(descriptor_, -1)) != 0 ||
+      (!temporary_.empty() && std::rename(temporary_.c_str(), target_.c_str()) != 0)) {
+    const int error = errno;
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    throw FileError(path_, "write", error);
+  }
+}
+
+void WriteFileWhole(const std::string& path, std::string_view content) {
+  FileReplacer file(path);
+  file.Write(content);
+  file.Commit();
 }
 
 }  // namespace plimsoll

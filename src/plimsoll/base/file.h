@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -47,9 +48,38 @@ class LineReader {
   bool at_end_ = false;
 };
 
-/// Replaces the file at `path` by `content`, whole or not at all: writes a temporary file beside
-/// it, syncs it and renames it. Compresses if `path` ends in ".gz". Throws FileError; whatever was
-/// at `path` before is then still there.
+/// Replaces a file, whole or not at all: what is written goes into a temporary file beside it,
+/// which takes its place when it is complete. Compresses if the path ends in ".gz". A pipe or a
+/// device is written to directly. Not thread-safe.
+class FileReplacer {
+ public:
+  /// Throws FileError if no file can be created there.
+  explicit FileReplacer(std::string path);
+  /// Gives up, and leaves everything as it was, unless Commit() has been called.
+  ~FileReplacer();
+  FileReplacer(const FileReplacer&) = delete;
+  FileReplacer& operator=(const FileReplacer&) = delete;
+
+  /// Throws FileError if the text cannot be written.
+  void Write(std::string_view text);
+  /// Completes the file and puts it in place. Throws FileError if that fails.
+  void Commit();
+
+ private:
+  struct Compressor;
+
+  void WriteRaw(std::string_view bytes);
+  void Compress(std::string_view text, bool last);
+
+  std::string path_;
+  std::string target_;     // The path with links resolved.
+  std::string temporary_;  // Empty if the target is written to directly.
+  int descriptor_ = -1;
+  std::unique_ptr<Compressor> compressor_;
+};
+
+/// Replaces the file at `path` by `content`. Throws FileError; whatever was at `path` before is
+/// then still there.
 void WriteFileWhole(const std::string& path, std::string_view content);
 
 }  // namespace plimsoll

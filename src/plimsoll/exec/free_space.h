@@ -19,7 +19,7 @@ namespace plimsoll::exec {
 ///     └──────┴─────┴───┴────────┴─────┘
 ///
 /// Every call is O(log n), but Take() also passes over holes that are large enough in bytes and too
-/// small once the offset is aligned. Not thread-safe.
+/// small once the offset is aligned or raised to `lowest`. Not thread-safe.
 class FreeSpace {
  public:
   /// An arena in which `blocks`, from offset to size, are live. O(n log n).

@@ -37,6 +37,9 @@ PoolTable MakePoolTable(const plan::Problem& problem, const plan::PlacementProbl
                         const std::vector<Bytes>& offsets) {
   PoolTable table;
   table.footprint_bytes = place::HighestTop(placement.problem, offsets);
+  for (const place::Buffer& buffer : placement.problem.buffers) {
+    table.alignment = std::max(table.alignment, buffer.alignment);
+  }
   // Where the instance of a given iteration is, which may be negative: before the first one.
   const auto offset_of = [&](plan::VariableIndex index, std::int64_t iteration) {
     const auto v = static_cast<std::size_t>(index);
@@ -51,8 +54,9 @@ PoolTable MakePoolTable(const plan::Problem& problem, const plan::PlacementProbl
       table.initial.push_back({variable.id, variable.size_bytes, offset_of(index, 0)});
       continue;
     }
-    // Instances of earlier iterations that are still live when an iteration begins.
-    for (std::int64_t age = 1; age * problem.period < variable.end; ++age) {
+    // Instances of earlier iterations that are live when an iteration begins, if only to be freed
+    // at once.
+    for (std::int64_t age = 1; age * problem.period <= variable.end; ++age) {
       table.initial.push_back({variable.id, variable.size_bytes, offset_of(index, -age)});
     }
   }

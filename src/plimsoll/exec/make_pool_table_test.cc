@@ -68,6 +68,24 @@ TEST(MakePoolTableTest, BeginsWithWhatIsCarriedOver) {
   EXPECT_EQ(table.steps[0].kind, PoolStep::Kind::kFree) << "the instance of the iteration before";
 }
 
+TEST(MakePoolTableTest, BeginsWithWhatTheFirstCallFrees) {
+  // Freed by the first event of the next iteration, with and without bytes.
+  const PoolTable table = PlaceAndMake(Iteration({Live(2, 0, 8, 10), Live(3, 70, 4, 10)}));
+  EXPECT_EQ(table.initial.size(), 3U);
+}
+
+TEST(MakePoolTableTest, CarriesTheAlignmentAlong) {
+  const plan::Problem problem = Iteration({Live(2, 100, 1, 7)});
+  const plan::PlacementProblem placement = plan::ToPlacement(problem, 4096);
+  const std::vector<Bytes> offsets = place::PlaceTight(placement.problem, {}).offsets;
+  PoolTable table = MakePoolTable(problem, placement, offsets);
+  EXPECT_EQ(table.alignment, 4096);
+  Pool pool(nullptr, Bytes{1} << 20, std::move(table));
+  for (int stray = 0; stray < 3; ++stray) {  // Not in the plan: served on demand.
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pool.Malloc(77)) % 4096, 0U);
+  }
+}
+
 TEST(MakePoolTableTest, UnrollsVariablesThatRotate) {
   // Up to three instances are live at once: after three iterations all of them have come around.
   const PoolTable table = PlaceAndMake(Iteration({Live(2, 100, 5, 18), Live(3, 70, 1, 29)}));

@@ -141,7 +141,7 @@ void Pool::FreeOnDemand(std::uintptr_t address) {
 // call that fails after this has changed nothing.
 void Pool::RebuildIfInStep() {
   if (!in_step_) return;
-  free_space_ = FreeSpace(capacity_bytes_, LiveSetAt(table_, cursor()).blocks);
+  free_space_ = FreeSpace(capacity_bytes_, LiveSetAt(table_, cursor()).blocks, table_.alignment);
   live_ = index_.live_at(cursor());
 }
 

@@ -53,11 +53,12 @@ struct PoolStats {
 /// The pool hands out addresses and never touches the memory behind them. Every public call may be
 /// made from any thread; a spin lock orders them. The order of calls is the program's business: two
 /// threads that race drift, and nothing else happens. A planned call is O(1), drift and return are
-/// O(n log n), a call on demand is O(log n).
+/// O(n log n); a call on demand is O(log n), but for a malloc that finds no room above the
+/// footprint, which passes over the holes below it.
 class Pool {
  public:
   /// Serves from [base, base + capacity_bytes), in which the table's initial blocks are live.
-  /// `base` must be aligned to kDefaultAlignment, or offsets are aligned where addresses are not.
+  /// `base` must be aligned as the table says, or offsets are aligned where addresses are not.
   /// Throws Error if the table has faults or its footprint exceeds the capacity.
   Pool(void* base, Bytes capacity_bytes, PoolTable table);
   ~Pool() noexcept = default;

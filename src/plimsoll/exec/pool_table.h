@@ -37,7 +37,8 @@ struct PoolBlock {
 struct PoolTable {
   std::vector<PoolStep> steps;
   std::vector<PoolBlock> initial;
-  Bytes footprint_bytes = 0;  ///< No block reaches above this.
+  Bytes footprint_bytes = 0;            ///< No block reaches above this.
+  Bytes alignment = kDefaultAlignment;  ///< Of blocks that are served on demand.
 };
 
 /// Replays the table and returns what is wrong with it, one sentence for each fault: a size or

@@ -7,6 +7,7 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/parse.h"
+#include "plimsoll/place/validator.h"
 
 namespace plimsoll::place {
 namespace {
@@ -67,13 +68,31 @@ Bytes HighestTop(const Problem& problem, const std::vector<Bytes>& offsets) {
 
 void CheckWellFormed(const Problem& problem, const std::string& source) {
   Bytes total = 0;
+  Bytes highest_fixed = 0;
+  Problem fixed;
+  std::vector<Bytes> fixed_offsets;
   for (const Buffer& buffer : problem.buffers) {
     const std::string fault = FindFault(buffer);
     if (!fault.empty()) {
       throw InputError(source, 0, fmt::format("buffer {}: {}", Quote(buffer.id), fault));
     }
-    total += AlignUp(buffer.size_bytes, buffer.alignment);
-    if (total >= kMaxBytes) throw InputError(source, 0, "the sizes of all buffers overflow");
+    // Room for padding on both sides, whatever the order.
+    total += AlignUp(buffer.size_bytes, buffer.alignment) + buffer.alignment;
+    if (buffer.fixed_offset) {
+      highest_fixed = std::max(highest_fixed, *buffer.fixed_offset + buffer.size_bytes);
+      fixed.buffers.push_back(buffer);
+      fixed_offsets.push_back(*buffer.fixed_offset);
+    }
+    if (total >= kMaxBytes || highest_fixed >= kMaxBytes - total) {
+      throw InputError(source, 0,
+                       fmt::format("all sizes and alignments together, above the highest fixed "
+                                   "buffer, reach {} bytes; scale them down",
+                                   kMaxBytes));
+    }
+  }
+  const std::vector<Violation> clashes = FindViolations(fixed, fixed_offsets);
+  if (!clashes.empty()) {
+    throw InputError(source, 0, "fixed buffers contradict each other: " + clashes.front().message);
   }
 }
 

@@ -70,8 +70,9 @@ std::vector<Interval> LiveIntervals(const Buffer& buffer);
 /// Returns the highest offset + size over all buffers.
 Bytes HighestTop(const Problem& problem, const std::vector<Bytes>& offsets);
 
-/// Throws InputError, naming `source` and the buffer, unless every buffer is well-formed: a
-/// non-empty lifetime, sizes and alignments in range, ordered gaps, aligned fixed offsets.
+/// Throws InputError, naming `source` and the buffer, unless every buffer is well-formed (a
+/// non-empty lifetime, sizes and alignments in range, ordered gaps, aligned fixed offsets) and
+/// fixed buffers do not overlap.
 void CheckWellFormed(const Problem& problem, const std::string& source);
 
 }  // namespace plimsoll::place

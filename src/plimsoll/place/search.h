@@ -70,11 +70,12 @@ struct SearchStrategy {
 
 enum class SearchStatus {
   kFound,       ///< offsets() holds a placement within the capacity.
-  kInfeasible,  ///< Proved: there is none.
+  kInfeasible,  ///< Proved, but for one chance in 2^64 per state: there is none.
   kGaveUp,      ///< The node limit or the deadline was reached.
 };
 
-/// Not thread-safe. Memory: one entry per pair of buffers live together and per buffer and section.
+/// Not thread-safe. Recurses once per placed buffer, a few hundred bytes of stack each. Memory: one
+/// entry per pair of buffers live together and per buffer and section.
 class SkylineSearch {
  public:
   SkylineSearch(SearchProblem problem, std::uint64_t seed);
@@ -159,8 +160,9 @@ class SkylineSearch {
   std::vector<Index> candidates_;  // A stack; each node owns a slice.
   std::uint64_t state_hash_ = 0;
   std::vector<std::uint64_t> failing_;  // A stack: hashes of the states being worked on.
-  std::vector<std::uint64_t> failed_;   // Open-addressing set of hashes of failed states.
-  std::vector<double> weight_;          // Per section.
+  std::vector<std::uint64_t>
+      failed_;                  // Hashes of failed states; newer ones take the slots of older.
+  std::vector<double> weight_;  // Per section.
   std::vector<Index> rank_;
   Units capacity_ = 0;
   SectionRule rule_ = SectionRule::kLeastSlack;

@@ -10,7 +10,8 @@
 //      bound. Restarts with other orders and twice the nodes, until the time budget ends.
 //   3. Rivals: every other planner, so that `tight` is never worse than any of them. They run even
 //      when the time budget is spent; only beyond 200 thousand buffers, where some of them take
-//      long, is half a percent over the bound good enough to go without.
+//      long, is half a percent over the bound good enough to go without (unless a capacity asks for
+//      less).
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -42,11 +43,8 @@ class TightPlanner {
 
   Placement Run() {
     best_.lower_bound_bytes = reduced_.has_padding ? LowerBound(problem_) : bound_ * reduced_.unit;
-    if (reduced_.has_fixed) {
-      TryInOrder();
-    } else {
-      TryDives();
-    }
+    if (!reduced_.has_fixed) TryDives();
+    if (!Done() && (reduced_.has_fixed || reduced_.has_gaps)) TryInOrder();
     if (!Done() && !GoodEnough() && BestHeight() > bound_) SearchCores();
     if (!Done() && !GoodEnough()) TryRivals();
     best_.lower_bound_bytes = BoundBytes();
@@ -86,7 +84,7 @@ class TightPlanner {
   /// Whether the problem is so large that what is left to gain is not worth the time.
   bool GoodEnough() const {
     const auto bound = static_cast<double>(bound_ * reduced_.unit);
-    return reduced_.items.size() > kHuge &&
+    return reduced_.items.size() > kHuge && options_.capacity_bytes < 0 &&
            static_cast<double>(best_.footprint_bytes) <= kGoodEnough * bound;
   }
 
@@ -114,7 +112,7 @@ class TightPlanner {
     }
   }
 
-  /// Dives cannot step around fixed buffers; first fit and best fit can.
+  /// Dives cannot step around fixed buffers nor use gaps; first fit and best fit can.
   void TryInOrder() {
     for (const auto key :
          {&Reduced::Item::size_key, &Reduced::Item::area_key, &Reduced::Item::length_key}) {
@@ -151,15 +149,20 @@ class TightPlanner {
 
   /// Rounds of growing patience; in each, capacities between the bound and the best so far.
   void SearchCores() {
-    const Units wanted = options_.capacity_bytes >= 0 ? options_.capacity_bytes / reduced_.unit : 0;
-    if (wanted > 0 && wanted < bound_) return;  // Nothing that could be found would fit.
+    const bool has_capacity = options_.capacity_bytes >= 0;
+    if (has_capacity && options_.capacity_bytes < BoundBytes()) return;  // Nothing would fit.
+    // Rounded up: whatever lies on top needs no padding, so a placement within one unit more may
+    // fit; Done() judges it in bytes.
+    const Units wanted =
+        has_capacity ? (options_.capacity_bytes + reduced_.unit - 1) / reduced_.unit : 0;
     cores_ = ExtractCores(reduced_, std::max(wanted, bound_));
     searches_.resize(cores_.size());
     for (int round = 0; !cores_.empty() && !Done() && !deadline_.passed(); ++round) {
       Units low = std::max(bound_, wanted);
       while (low < BestHeight() && !Done() && !deadline_.passed()) {
         if (TryCapacity(low, round)) continue;
-        if (wanted > 0) break;
+        if (has_capacity && options_.capacity_bytes < BoundBytes()) return;  // Proved.
+        if (has_capacity) break;
         // Not found is not proved, but this round gives the lower half up.
         low = std::max({low + 1, bound_, (low + BestHeight()) / 2});
       }

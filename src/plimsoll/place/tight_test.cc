@@ -236,5 +236,17 @@ TEST(TightTest, ReportsProgressThatNeverGetsWorse) {
   EXPECT_EQ(Place(problem, options).footprint_bytes, best_so_far);
 }
 
+TEST(TightTest, FitsIntoTheCapacityThatItFindsWithoutOne) {
+  TestRandom random(77);
+  for (std::int64_t i = 0; i < CaseCount(300); ++i) {
+    const Problem problem = RandomProblem(&random, RandomOptions(&random, 25));
+    PlannerOptions options;
+    options.time_budget_seconds = 0.05;
+    options.capacity_bytes = Place(problem, options).footprint_bytes;
+    options.time_budget_seconds = 1;
+    EXPECT_LE(Place(problem, options).footprint_bytes, options.capacity_bytes) << Show(problem);
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::place

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace plimsoll::plan {
 namespace {
@@ -16,6 +17,13 @@ std::int32_t LiveInstances(const Problem& problem, const Variable& variable, Pos
     if (age >= variable.begin) ++count;
   }
   return count;
+}
+
+Spread QuantilesOf(std::vector<std::int64_t> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const std::size_t last = values.size() - 1;
+  return {values.front(), values[last / 2], values[last * 9 / 10], values.back()};
 }
 
 }  // namespace
@@ -83,6 +91,25 @@ Breakdown BreakDown(const Problem& problem, const LoadProfile& profile) {
     breakdown.phase_ns[static_cast<std::size_t>(op.phase)] += op.duration_ns;
   }
   return breakdown;
+}
+
+Spreads SpreadOf(const Problem& problem, const LoadProfile& profile) {
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> events;
+  std::vector<std::int64_t> times;
+  const Nanoseconds total = problem.iteration_ns();
+  const auto moment = [&](Position position) {
+    return profile.start_ns[static_cast<std::size_t>(position % problem.period)] +
+           position / problem.period * total;
+  };
+  for (const Variable& variable : problem.variables) {
+    if (variable.persistent()) continue;
+    sizes.push_back(variable.size_bytes);
+    events.push_back(variable.end - variable.begin);
+    times.push_back(moment(variable.end) - moment(variable.begin));
+  }
+  return {QuantilesOf(std::move(sizes)), QuantilesOf(std::move(events)),
+          QuantilesOf(std::move(times))};
 }
 
 }  // namespace plimsoll::plan

@@ -44,4 +44,21 @@ struct Breakdown {
 
 Breakdown BreakDown(const Problem& problem, const LoadProfile& profile);
 
+/// How values are distributed: their quantiles.
+struct Spread {
+  std::int64_t least = 0;
+  std::int64_t median = 0;
+  std::int64_t ninety_percent = 0;
+  std::int64_t most = 0;
+};
+
+/// Sizes and lifetimes of all variables but persistent ones.
+struct Spreads {
+  Spread size_bytes;
+  Spread lifetime_events;
+  Spread lifetime_ns;
+};
+
+Spreads SpreadOf(const Problem& problem, const LoadProfile& profile);
+
 }  // namespace plimsoll::plan

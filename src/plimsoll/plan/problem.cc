@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/plan/problem.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
 
-#include "plimsoll/base/check.h"
+#include "plimsoll/plan/classify.h"
 #include "plimsoll/plan/load_profile.h"
 
 namespace plimsoll::plan {
@@ -53,7 +50,9 @@ class Cutter {
     problem_.op_names = trace.op_names;
   }
 
-  Problem CutCycle(const trace::Period& period) {
+  /// Returns nothing if the lives of the window's variables do not add up to a cycle: instances
+  /// from before the steady stretch may be out of step with it.
+  std::optional<Problem> CutCycle(const trace::Period& period) {
     period_ = period;
     problem_.cyclic = true;
     problem_.iterations = period.iterations();
@@ -66,7 +65,8 @@ class Cutter {
     AddAllocated();
     AddCarriedIn();
     AddOps();
-    Classify();
+    if (!adds_up_) return std::nullopt;
+    ClassifyVariables(&problem_);
     return std::move(problem_);
   }
 
@@ -80,7 +80,7 @@ class Cutter {
       Add(v, std::max<Position>(born - begin_, 0), std::min(freed, end_) - begin_);
     }
     AddOps();
-    Classify();
+    ClassifyVariables(&problem_);
     return std::move(problem_);
   }
 
@@ -141,13 +141,14 @@ class Cutter {
       const auto entry = std::find_if(
           allocated_at_.begin(), allocated_at_.end(),
           [&, older = v](const auto& allocated) { return CouldEnd(allocated.second, older); });
-      PLIMSOLL_CHECK(entry != allocated_at_.end(),
-                     fmt::format("nothing corresponds to the free at position {}", position));
+      if (entry == allocated_at_.end()) {
+        adds_up_ = false;
+        return;
+      }
       End(entry->second, v, position, 1);
     }
     for (const Variable& variable : problem_.variables) {
-      PLIMSOLL_CHECK(variable.end != kNever,
-                     fmt::format("variable {} is never freed in a steady iteration", variable.id));
+      adds_up_ = adds_up_ && variable.end != kNever;
     }
   }
 
@@ -204,16 +205,17 @@ class Cutter {
   }
 
   /// Returns what a variable of the trace is in the window.
-  Operand OperandOf(trace::VariableIndex v) const {
+  Operand OperandOf(trace::VariableIndex v) {
     const auto entry = operand_of_.find(v);
     if (entry != operand_of_.end()) return entry->second;
     // An instance between the youngest and the oldest: neither malloc'ed nor freed in the window.
     const EventIndex born = lives_.born[At(v)];
     const std::int64_t age = (begin_ - born + problem_.period - 1) / problem_.period;
     const auto allocated = allocated_at_.find(born + age * problem_.period - begin_);
-    PLIMSOLL_CHECK(
-        allocated != allocated_at_.end(),
-        fmt::format("variable {} is not part of the iteration", trace_.variables[At(v)].id));
+    if (allocated == allocated_at_.end()) {
+      adds_up_ = false;
+      return {};
+    }
     return {allocated->second, static_cast<std::int32_t>(age)};
   }
 
@@ -248,59 +250,13 @@ class Cutter {
     return smallest;
   }
 
-  /// Tells what each variable is for from the phases that touch it.
-  void Classify() {
-    struct Touches {
-      Position first_time = kNever;
-      Position last_time = -1;
-      trace::Phase first = trace::Phase::kForward;
-      trace::Phase last = trace::Phase::kForward;
-    };
-    std::vector<Touches> touches(problem_.variables.size());
-    for (const Op& op : problem_.ops) {
-      for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
-        const Operand& operand = problem_.operands[At(op.first_operand + k)];
-        Touches& touch = touches[At(operand.variable)];
-        // What is touched at some age is touched so many iterations after it was made.
-        const Position time = op.position + operand.age * problem_.period;
-        if (time < touch.first_time) {
-          touch.first_time = time;
-          touch.first = op.phase;
-        }
-        if (time > touch.last_time) {
-          touch.last_time = time;
-          touch.last = op.phase;
-        }
-      }
-    }
-    std::size_t next_op = 0;
-    for (std::size_t v = 0; v < problem_.variables.size(); ++v) {
-      Variable& variable = problem_.variables[v];
-      const Touches& touch = touches[v];
-      const bool touched = touch.last_time >= 0;
-      if (touched) variable.phase = touch.first;
-      if (variable.persistent()) continue;
-      if (!touched) {
-        variable.kind = VariableKind::kWorkspace;
-        while (next_op < problem_.ops.size() && problem_.ops[next_op].position < variable.begin) {
-          ++next_op;
-        }
-        if (next_op < problem_.ops.size()) variable.phase = problem_.ops[next_op].phase;
-      } else if (touch.first == touch.last) {
-        variable.kind = VariableKind::kTemporary;
-      } else {
-        variable.kind = variable.phase == trace::Phase::kForward ? VariableKind::kActivation
-                                                                 : VariableKind::kGradient;
-      }
-    }
-  }
-
   const Trace& trace_;
   const EventIndex begin_;
   const EventIndex end_;
   const Lives lives_;
   trace::Period period_;
   Problem problem_;
+  bool adds_up_ = true;
   std::map<trace::VariableIndex, Operand> operand_of_;
   std::map<Position, std::pair<EventIndex, Bytes>> oldest_birth_;  // By phase; with the size.
   std::map<Position, VariableIndex> allocated_at_;  // By position of the malloc in the window.
@@ -337,43 +293,20 @@ Bytes LoadAfter(const Trace& trace, const Problem& problem) {
 
 }  // namespace
 
-std::string_view Name(VariableKind kind) {
-  switch (kind) {
-    case VariableKind::kPersistent:
-      return "persistent";
-    case VariableKind::kActivation:
-      return "activation";
-    case VariableKind::kGradient:
-      return "gradient";
-    case VariableKind::kTemporary:
-      return "temporary";
-    case VariableKind::kWorkspace:
-      return "workspace";
-  }
-  return "?";
-}
-
-std::string_view Name(trace::Phase phase) {
-  switch (phase) {
-    case trace::Phase::kForward:
-      return "forward";
-    case trace::Phase::kBackward:
-      return "backward";
-    case trace::Phase::kUpdate:
-      return "update";
-  }
-  return "?";
-}
-
 Nanoseconds Problem::iteration_ns() const {
   Nanoseconds sum = 0;
   for (const Op& op : ops) sum += op.duration_ns;
   return sum;
 }
 
-Problem CutIteration(const Trace& trace, const trace::Period& period) {
+std::optional<Problem> CutIteration(const Trace& trace, const trace::Period& period) {
   const EventIndex begin = ChooseCut(trace, period);
-  return Cutter(trace, begin, begin + period.length).CutCycle(period);
+  std::optional<Problem> problem = Cutter(trace, begin, begin + period.length).CutCycle(period);
+  // What the stretch frees may be older than all of it, by nobody knows how much.
+  if (problem && ProfileLoad(*problem).load_bytes.back() != LoadAfter(trace, *problem)) {
+    return std::nullopt;
+  }
+  return problem;
 }
 
 Problem TakeStretch(const Trace& trace, EventIndex begin, EventIndex end) {
@@ -381,11 +314,8 @@ Problem TakeStretch(const Trace& trace, EventIndex begin, EventIndex end) {
 }
 
 Problem MakeProblem(const Trace& trace) {
-  const std::optional<trace::Period> period = trace::FindPeriod(trace);
-  if (period) {
-    Problem problem = CutIteration(trace, *period);
-    if (ProfileLoad(problem).load_bytes.back() == LoadAfter(trace, problem)) return problem;
-    // What the stretch frees is older than all of it, and nobody knows by how much.
+  if (const std::optional<trace::Period> period = trace::FindPeriod(trace)) {
+    if (std::optional<Problem> problem = CutIteration(trace, *period)) return *std::move(problem);
   }
   return TakeStretch(trace, 0, static_cast<EventIndex>(trace.events.size()));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,7 +95,7 @@ struct Problem {
 
 /// Cuts one steady iteration out of a trace. It begins where the fewest bytes are live, so that as
 /// little as possible lives around the end.
-Problem CutIteration(const trace::Trace& trace, const trace::Period& period);
+std::optional<Problem> CutIteration(const trace::Trace& trace, const trace::Period& period);
 
 /// Takes the events [begin, end) of a trace as they are, once.
 Problem TakeStretch(const trace::Trace& trace, trace::EventIndex begin, trace::EventIndex end);

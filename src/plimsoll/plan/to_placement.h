@@ -22,7 +22,8 @@ struct PlacementProblem {
 /// Turns lifetimes into rectangles:
 ///   - persistent variables live through the whole cycle;
 ///   - a variable that lives around the end of the cycle has the middle of it as a gap;
-///   - if a variable has n live instances, the cycle spans n iterations, so that each instance has a
+///   - if a variable has n live instances, the cycle spans n iterations, so that each instance has
+///   a
 ///     place of its own; every other variable may then be elsewhere in each of them.
 PlacementProblem ToPlacement(const Problem& problem, Bytes alignment = kDefaultAlignment);
 

@@ -169,7 +169,16 @@ void Parser::ReadVersion(std::string_view line) const {
 }
 
 void Parser::ReadMetadata(std::string_view line) {
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  constexpr int kDeepest = 32;
+  bool too_deep = false;
+  const auto json = nlohmann::json::parse(
+      line,
+      [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+        too_deep = too_deep || depth > kDeepest;
+        return !too_deep;
+      },
+      /*allow_exceptions=*/false);
+  if (too_deep) Fail(fmt::format("the header is nested deeper than {} levels", kDeepest));
   if (!json.is_object()) {
     Fail(fmt::format("the second line must be a JSON object on one line, at least {{}}; found {}",
                      Quote(line)));

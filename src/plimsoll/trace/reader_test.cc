@@ -257,5 +257,16 @@ TEST(ReaderTest, RefusesALineBeyondAllMeasure) {
   ExpectBodyRefused("m 1 1\n" + std::string(LineReader::kMaxLineBytes + 1, 'x') + "\n", 2, "long");
 }
 
+TEST(ReaderTest, RefusesAHeaderThatIsNestedTooDeeply) {
+  const std::string deep = "{\"a\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}";
+  try {
+    ParseTrace("trace 1\n" + deep + "\n", "deep");
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.line(), 2);
+    EXPECT_NE(std::string(error.what()).find("nested"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::trace

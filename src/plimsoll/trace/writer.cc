@@ -88,7 +88,11 @@ void CheckWritable(const Trace& trace) {
 
 }  // namespace
 
-std::string FormatTrace(const Trace& trace) {
+namespace {
+
+/// Writes the trace piece by piece to `sink`, which takes a std::string* and may empty it.
+template <typename Sink>
+void Stream(const Trace& trace, Sink sink) {
   CheckWritable(trace);
   std::string text = "trace 1\n";
   text += trace.metadata.empty() ? "{}" : trace.metadata;
@@ -96,6 +100,7 @@ std::string FormatTrace(const Trace& trace) {
   for (const Variable& variable : trace.variables) {
     if (!variable.preexisting) continue;
     fmt::format_to(std::back_inserter(text), "p {} {}\n", variable.id, variable.size_bytes);
+    sink(&text);
   }
   std::size_t mark = 0;
   const auto append_marks_up_to = [&](EventIndex position) {
@@ -106,13 +111,36 @@ std::string FormatTrace(const Trace& trace) {
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     append_marks_up_to(static_cast<EventIndex>(i));
     AppendEvent(trace, trace.events[i], &text);
+    sink(&text);
   }
   append_marks_up_to(static_cast<EventIndex>(trace.events.size()));
-  return text;
+  sink(&text);
+}
+
+}  // namespace
+
+std::string FormatTrace(const Trace& trace) {
+  std::string whole;
+  Stream(trace, [&](std::string* text) {
+    whole += *text;
+    text->clear();
+  });
+  return whole;
 }
 
 void WriteTrace(const Trace& trace, const std::string& path) {
-  WriteFileWhole(path, FormatTrace(trace));
+  constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
+  FileReplacer file(path);
+  std::string block;
+  Stream(trace, [&](std::string* text) {
+    block += *text;
+    text->clear();
+    if (block.size() < kBlockBytes) return;
+    file.Write(block);
+    block.clear();
+  });
+  file.Write(block);
+  file.Commit();
 }
 
 }  // namespace plimsoll::trace

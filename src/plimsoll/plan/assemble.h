@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "plimsoll/place/problem.h"
+#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/plan.h"
+
+namespace plimsoll::plan {
+
+/// A swapped gap, with the positions between which its variable has no place on the device:
+///
+///     ──●████████░░░░░░░░░░░░░░░░░░████████●──      gap.begin <= released <= acquired <= gap.end
+///       after   │ released         │ acquired    before
+struct Absence {
+  Gap gap;
+  Position released = 0;  ///< From here on, others may have its bytes, once they are copied out.
+  Position acquired = 0;  ///< From here on, it has bytes again, to be copied into.
+};
+
+/// Returns a plan with all residencies, commands and queues of the absences; without addresses and
+/// wait edges. Copies out are queued in the order of the ops that they follow, copies in in the
+/// order of the positions at which they may begin. REQUIRES: absences of one variable are disjoint.
+Plan Assemble(const Problem& problem, const std::vector<Absence>& absences);
+
+/// Returns the residency as a rectangle of the placement problem of one iteration.
+place::Buffer ToBuffer(const Problem& problem, const Residency& residency, Bytes alignment);
+
+}  // namespace plimsoll::plan

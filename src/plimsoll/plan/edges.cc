@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/plan/edges.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "plimsoll/plan/gaps.h"
+
+namespace plimsoll::plan {
+namespace {
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+/// A command that touches a residency, `shift` iterations after the one in which it begins.
+struct Touch {
+  CommandIndex command = -1;
+  std::int64_t shift = 0;
+};
+
+/// The first and the last command, and the first and the last op, that touch a residency.
+struct Touches {
+  Touch first;
+  Touch last;
+  Touch first_op;
+  Touch last_op;
+};
+
+class EdgeDrawer {
+ public:
+  explicit EdgeDrawer(Plan* plan) : plan_(*plan), latest_(plan->commands.size()) {
+    for (const auto& queue : plan_.queues) {
+      for (std::size_t k = 0; k < queue.size(); ++k) {
+        if (rank_.size() <= At(queue[k])) rank_.resize(plan_.commands.size());
+        rank_[At(queue[k])] = static_cast<std::int64_t>(k);
+      }
+    }
+    FindTouches();
+  }
+
+  void Run() {
+    DrawDataEdges();
+    DrawAddressEdges();
+    for (std::size_t c = 0; c < latest_.size(); ++c) {
+      plan_.commands[c].waits.clear();
+      for (const Latest& latest : latest_[c]) {
+        if (latest.command >= 0) {
+          plan_.commands[c].waits.push_back(
+              {latest.command, static_cast<std::int32_t>(latest.lag)});
+        }
+      }
+    }
+  }
+
+ private:
+  struct Latest {
+    CommandIndex command = -1;
+    std::int64_t lag = 0;
+    std::int64_t order = std::numeric_limits<std::int64_t>::min();
+  };
+
+  void FindTouches() {
+    const Position period = plan_.problem.period;
+    const std::vector<std::vector<Access>> accesses = ListAccesses(plan_.problem);
+    touches_.resize(plan_.residencies.size());
+    for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
+      const Residency& residency = plan_.residencies[r];
+      const Variable& variable = plan_.problem.variables[At(residency.variable)];
+      const std::vector<Access>& own = accesses[At(residency.variable)];
+      Touches& touches = touches_[r];
+      if (variable.kind == VariableKind::kWorkspace) {
+        // Its op may come after its free.
+        if (!own.empty()) touches.first_op = {own[0].op, own[0].time / period};
+        touches.first = touches.last = touches.last_op = touches.first_op;
+        continue;
+      }
+      Position first = std::numeric_limits<Position>::max();
+      Position last = -1;
+      for (const Access& access : own) {
+        // The same access, in whichever iteration falls into the residency.
+        for (Position time = access.time % period; time < residency.end; time += period) {
+          if (time < residency.begin) continue;
+          if (time < first) touches.first_op = {access.op, time / period};
+          if (time > last) touches.last_op = {access.op, time / period};
+          first = std::min(first, time);
+          last = std::max(last, time);
+        }
+      }
+      touches.first = residency.copy_in >= 0 ? Touch{residency.copy_in, 0} : touches.first_op;
+      // A copy out runs in the iteration of the op that it follows.
+      touches.last = residency.copy_out >= 0 ? Touch{residency.copy_out, touches.last_op.shift}
+                                             : touches.last_op;
+    }
+  }
+
+  /// Makes `waiting`, in some iteration, wait for `touch` of `lag` iterations earlier.
+  void Draw(CommandIndex waiting, CommandIndex earlier, std::int64_t lag) {
+    if (waiting < 0 || earlier < 0 || (lag > 0 && !plan_.problem.cyclic)) return;
+    const Queue queue = plan_.commands[At(earlier)].queue;
+    const auto length =
+        static_cast<std::int64_t>(plan_.queues[static_cast<std::size_t>(queue)].size());
+    const std::int64_t order = rank_[At(earlier)] - lag * length;
+    if (queue == plan_.commands[At(waiting)].queue && order < rank_[At(waiting)]) return;
+    Latest& latest = latest_[At(waiting)][static_cast<std::size_t>(queue)];
+    if (order > latest.order) latest = {earlier, lag, order};
+  }
+
+  void DrawDataEdges() {
+    // The residency of a variable that comes before one that a copy fills.
+    for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
+      const Residency& residency = plan_.residencies[r];
+      const Touches& touches = touches_[r];
+      if (residency.copy_out >= 0) Draw(residency.copy_out, touches.last_op.command, 0);
+      if (residency.copy_in < 0) continue;
+      Draw(touches.first_op.command, residency.copy_in, touches.first_op.shift);
+      const std::size_t saved = SavedBefore(r);
+      // How many iterations after the beginning of the saved residency this one begins.
+      const Residency& before = plan_.residencies[saved];
+      const std::int64_t laps = LapsUntil(before.end, residency.begin);
+      Draw(residency.copy_in, before.copy_out, laps - touches_[saved].last.shift);
+    }
+  }
+
+  /// The residency whose copy out a copy in brings back: copies of a gap are made in pairs.
+  std::size_t SavedBefore(std::size_t r) const {
+    return At(plan_.commands[At(plan_.residencies[r].copy_in) - 1].residency);
+  }
+
+  /// The smallest number of iterations after which a residency that begins at `begin` follows one
+  /// that ends at `end`.
+  std::int64_t LapsUntil(Position end, Position begin) const {
+    const Position period = plan_.problem.period;
+    return end <= begin ? 0 : (end - begin + period - 1) / period;
+  }
+
+  void DrawAddressEdges() {
+    std::vector<std::size_t> order;
+    for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
+      if (SizeOf(r) > 0) order.push_back(r);
+    }
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return plan_.residencies[a].offset < plan_.residencies[b].offset;
+    });
+    // Pairs that share bytes: by offset, each with those that begin below its top.
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Bytes top = plan_.residencies[order[i]].offset + SizeOf(order[i]);
+      for (std::size_t j = i; j < order.size() && plan_.residencies[order[j]].offset < top; ++j) {
+        DrawFollowing(order[i], order[j]);
+        if (i != j) DrawFollowing(order[j], order[i]);
+      }
+    }
+  }
+
+  void DrawFollowing(std::size_t earlier, std::size_t later) {
+    const Residency& x = plan_.residencies[earlier];
+    const Residency& y = plan_.residencies[later];
+    if (x.copy_out < 0 && y.copy_in < 0) return;  // Two ops.
+    std::int64_t laps = LapsUntil(x.end, y.begin);
+    if (earlier == later) laps = std::max<std::int64_t>(laps, 1);
+    Draw(touches_[later].first.command, touches_[earlier].last.command,
+         laps + touches_[later].first.shift - touches_[earlier].last.shift);
+  }
+
+  Bytes SizeOf(std::size_t r) const {
+    return plan_.problem.variables[At(plan_.residencies[r].variable)].size_bytes;
+  }
+
+  Plan& plan_;
+  std::vector<std::array<Latest, kQueues>> latest_;  // By waiting command.
+  std::vector<std::int64_t> rank_;                   // By command: its place in its queue.
+  std::vector<Touches> touches_;                     // By residency.
+};
+
+}  // namespace
+
+void DrawEdges(Plan* plan) { EdgeDrawer(plan).Run(); }
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/plan/gaps.h"
+
+#include <algorithm>
+
+namespace plimsoll::plan {
+namespace {
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+void AddAccess(const Op& op, OpIndex index, const Problem& problem, const Operand& operand,
+               bool writes, std::vector<std::vector<Access>>* accesses) {
+  std::vector<Access>& own = (*accesses)[At(operand.variable)];
+  // Persistent variables have no age: their axis is the iteration itself.
+  const Position time = op.position + operand.age * problem.period;
+  // Accesses of one op follow each other closely, but not always: a list is sorted later.
+  for (auto access = own.rbegin(); access != own.rend() && access - own.rbegin() < 4; ++access) {
+    if (access->op != index || access->time != time) continue;
+    access->reads = access->reads || !writes;
+    access->writes = access->writes || writes;
+    return;
+  }
+  own.push_back({index, time, !writes, writes});
+}
+
+}  // namespace
+
+std::vector<std::vector<Access>> ListAccesses(const Problem& problem) {
+  std::vector<std::vector<Access>> accesses(problem.variables.size());
+  for (std::size_t i = 0; i < problem.ops.size(); ++i) {
+    const Op& op = problem.ops[i];
+    const auto index = static_cast<OpIndex>(i);
+    for (const Operand& o : problem.reads(op)) AddAccess(op, index, problem, o, false, &accesses);
+    for (const Operand& o : problem.writes(op)) AddAccess(op, index, problem, o, true, &accesses);
+  }
+  for (std::size_t v = 0; v < accesses.size(); ++v) {
+    std::vector<Access>& own = accesses[v];
+    const Variable& variable = problem.variables[v];
+    if (own.empty() && !variable.persistent() && !problem.ops.empty()) {
+      const auto op =
+          std::lower_bound(problem.ops.begin(), problem.ops.end(), variable.begin,
+                           [](const Op& x, Position position) { return x.position < position; });
+      const bool wraps = op == problem.ops.end();
+      const Op& owner = wraps ? problem.ops.front() : *op;
+      own.push_back({static_cast<OpIndex>(wraps ? 0 : op - problem.ops.begin()),
+                     owner.position + (wraps ? problem.period : 0), true, true});
+    }
+    std::sort(own.begin(), own.end(),
+              [](const Access& a, const Access& b) { return a.time < b.time; });
+  }
+  return accesses;
+}
+
+std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes) {
+  std::vector<Gap> gaps;
+  const std::vector<std::vector<Access>> accesses = ListAccesses(problem);
+  for (std::size_t v = 0; v < accesses.size(); ++v) {
+    const Variable& variable = problem.variables[v];
+    const std::vector<Access>& own = accesses[v];
+    if (variable.size_bytes < least_bytes || variable.size_bytes == 0 || own.empty()) continue;
+    const auto add = [&](const Access& from, const Access& to, Position end) {
+      const Position begin = from.time + 1;
+      const Position shift = begin / (problem.period + 1) * problem.period;
+      // The next op in program order follows at once: there is no gap to speak of.
+      const bool adjacent = end - shift <= problem.period && to.op == from.op + 1;
+      if (adjacent || begin >= end) return;
+      gaps.push_back({static_cast<VariableIndex>(v), from.op, to.op, begin - shift, end - shift});
+    };
+    for (std::size_t k = 0; k + 1 < own.size(); ++k) add(own[k], own[k + 1], own[k + 1].time);
+    if (variable.persistent() && problem.cyclic) {
+      add(own.back(), own.front(), own.front().time + problem.period);
+    }
+  }
+  return gaps;
+}
+
+Problem Unroll(const Problem& problem) {
+  std::int32_t copies = 1;
+  for (const Variable& variable : problem.variables) copies = std::max(copies, variable.instances);
+  if (copies == 1) return problem;
+  Problem unrolled = problem;
+  unrolled.period = problem.period * copies;
+  unrolled.variables.clear();
+  unrolled.ops.clear();
+  unrolled.operands.clear();
+  // Copy r of variable v is at first[v] + r; persistent variables have one.
+  std::vector<VariableIndex> first;
+  for (const Variable& variable : problem.variables) {
+    first.push_back(static_cast<VariableIndex>(unrolled.variables.size()));
+    for (std::int32_t r = 0; r < (variable.persistent() ? 1 : copies); ++r) {
+      Variable copy = variable;
+      copy.instances = 1;
+      copy.begin += r * problem.period;
+      copy.end += r * problem.period;
+      if (variable.persistent()) copy.end = unrolled.period;
+      unrolled.variables.push_back(copy);
+    }
+  }
+  for (std::int32_t r = 0; r < copies; ++r) {
+    for (Op op : problem.ops) {
+      const std::int64_t old_first = op.first_operand;
+      op.position += r * problem.period;
+      op.first_operand = static_cast<std::int64_t>(unrolled.operands.size());
+      for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+        const Operand& operand = problem.operands[At(old_first + k)];
+        if (problem.variables[At(operand.variable)].persistent()) {
+          unrolled.operands.push_back({first[At(operand.variable)], 0});
+          continue;
+        }
+        // Iterations ago, in copies: before the first copy lies the last one, a cycle earlier.
+        const std::int32_t source = r - operand.age;
+        const std::int32_t age = source < 0 ? (-source + copies - 1) / copies : 0;
+        unrolled.operands.push_back({first[At(operand.variable)] + source + age * copies, age});
+      }
+      unrolled.ops.push_back(op);
+    }
+  }
+  return unrolled;
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "plimsoll/plan/problem.h"
+
+namespace plimsoll::plan {
+
+/// One use of a variable by an op. `time` is a position on the variable's own axis: beyond the
+/// period if the op runs in a later iteration than the malloc.
+struct Access {
+  OpIndex op = 0;
+  Position time = 0;
+  bool reads = false;
+  bool writes = false;
+};
+
+/// Returns the accesses of every variable in the order of time. A workspace, which no op names, is
+/// accessed by the op that follows its malloc.
+std::vector<std::vector<Access>> ListAccesses(const Problem& problem);
+
+/// The stretch between two consecutive accesses of a variable: the unit of decision. A persistent
+/// variable has one more, from its last access around the end of the iteration to its first.
+///
+///     accesses   ──●─────────●───────────────────●──
+///     gap                    ├───────────────────┤    after ── before, [begin, end)
+struct Gap {
+  VariableIndex variable = 0;
+  OpIndex after = 0;   ///< The last op that touches the variable before the gap.
+  OpIndex before = 0;  ///< The next one that does.
+  Position begin = 0;  ///< The position right behind `after`, below the period + 1.
+  Position end = 0;    ///< The position of `before`; beyond the period if in the next iteration.
+
+  friend bool operator==(const Gap&, const Gap&) = default;
+};
+
+/// Returns all gaps with room for at least one other op, of variables of at least `least_bytes`, in
+/// the order of variables and time.
+std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes);
+
+/// Returns the problem of as many iterations as it takes for every variable to have at most one
+/// live instance, as one longer iteration. The problem itself if that is one.
+Problem Unroll(const Problem& problem);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/plan/machine.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/base/file.h"
+#include "plimsoll/base/parse.h"
+
+namespace plimsoll::plan {
+namespace {
+
+Nanoseconds CopyTime(Nanoseconds latency_ns, Bytes bytes, double bytes_per_s) {
+  return latency_ns + std::llround(static_cast<double>(bytes) * 1e9 / bytes_per_s);
+}
+
+/// Returns what is wrong with a machine, or an empty string.
+std::string FindFault(const Machine& machine) {
+  const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
+  if (machine.out_latency_ns < 0 || machine.in_latency_ns < 0) return "a latency is negative";
+  if (!positive(machine.out_bytes_per_s) || !positive(machine.in_bytes_per_s) ||
+      !positive(machine.both_out_bytes_per_s) || !positive(machine.both_in_bytes_per_s)) {
+    return "every bandwidth must be a positive number of bytes per second";
+  }
+  if (machine.both_out_bytes_per_s > machine.out_bytes_per_s ||
+      machine.both_in_bytes_per_s > machine.in_bytes_per_s) {
+    return "a direction cannot be faster while the other one is busy too";
+  }
+  return "";
+}
+
+}  // namespace
+
+Nanoseconds Machine::out_ns(Bytes bytes) const {
+  return CopyTime(out_latency_ns, bytes, out_bytes_per_s);
+}
+
+Nanoseconds Machine::in_ns(Bytes bytes) const {
+  return CopyTime(in_latency_ns, bytes, in_bytes_per_s);
+}
+
+const std::vector<Machine>& MachinePresets() {
+  // h200: measured, PCIe 5 with pinned memory. v100: paper 002, section 6; its link is one way at a
+  // time there, which chains model; here both directions share it. gtx1080ti: the linear fits of
+  // the transfers behind paper 001, in nanoseconds per byte.
+  static const std::vector<Machine> presets = {
+      {"h200", 4'000, 4'000, 55e9, 55e9, 49e9, 49e9},
+      {"v100", 10'000, 10'000, 12.2e9, 12.2e9, 6.1e9, 6.1e9},
+      {"gtx1080ti", 47'200, 9'700, 1e9 / 0.0756, 1e9 / 0.0823, 1e9 / 0.0756, 1e9 / 0.0823},
+  };
+  return presets;
+}
+
+std::optional<Machine> FindMachine(std::string_view name) {
+  for (const Machine& machine : MachinePresets()) {
+    if (machine.name == name) return machine;
+  }
+  return std::nullopt;
+}
+
+void CheckMachine(const Machine& machine, const std::string& source) {
+  const std::string fault = FindFault(machine);
+  if (!fault.empty()) throw InputError(source, 0, fault);
+}
+
+Machine ReadMachine(const std::string& path) {
+  std::string text;
+  for (LineReader reader(path); reader.Next();) text.append(reader.line()).append("\n");
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    throw InputError(path, 0, "not a machine: one JSON object is expected (docs/formats.md)");
+  }
+  const auto number = [&](const char* key, double fallback) {
+    const auto entry = json.find(key);
+    if (entry == json.end() && fallback >= 0) return fallback;
+    if (entry == json.end() || !entry->is_number()) {
+      throw InputError(path, 0, fmt::format("{} is missing or not a number", Quote(key)));
+    }
+    return entry->get<double>();
+  };
+  Machine machine;
+  machine.name = json.value("name", path);
+  machine.out_latency_ns = std::llround(number("out_latency_ns", 0));
+  machine.in_latency_ns = std::llround(number("in_latency_ns", 0));
+  machine.out_bytes_per_s = number("out_bytes_per_s", -1);
+  machine.in_bytes_per_s = number("in_bytes_per_s", -1);
+  machine.both_out_bytes_per_s = number("both_out_bytes_per_s", machine.out_bytes_per_s);
+  machine.both_in_bytes_per_s = number("both_in_bytes_per_s", machine.in_bytes_per_s);
+  CheckMachine(machine, path);
+  return machine;
+}
+
+}  // namespace plimsoll::plan
