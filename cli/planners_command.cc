@@ -6,31 +6,35 @@
 
 #include "cli/command.h"
 #include "plimsoll/place/planner.h"
+#include "plimsoll/planners/planner.h"
 #include "plimsoll/report/table.h"
 
 namespace plimsoll::cli {
 namespace {
 
-void PrintPlanners(bool json) {
-  if (json) {
-    auto rows = nlohmann::ordered_json::array();
-    for (const place::Planner& planner : place::Planners()) {
-      rows.push_back({{"planner", planner.name},
-                      {"kind", "placement"},
-                      {"summary", planner.summary},
-                      {"source", planner.source},
-                      {"online", planner.online}});
-    }
-    fmt::print("{}\n", rows.dump(2));
-    return;
-  }
-  report::Table table({"planner", "what it is", "from"});
+/// Prints one registry as a table, or adds it to `rows`.
+template <typename Registry>
+void List(const char* kind, const Registry& planners, nlohmann::ordered_json* rows) {
+  report::Table table({kind, "what it is", "from"});
   table.Left(1).Left(2);
-  for (const place::Planner& planner : place::Planners()) {
+  for (const auto& planner : planners) {
+    if (rows != nullptr) {
+      rows->push_back({{"planner", planner.name},
+                       {"kind", kind},
+                       {"summary", planner.summary},
+                       {"source", planner.source}});
+    }
     table.Add(
         {std::string(planner.name), std::string(planner.summary), std::string(planner.source)});
   }
-  fmt::print("{}", table.Render());
+  if (rows == nullptr) fmt::print("{}\n", table.Render());
+}
+
+void PrintPlanners(bool json) {
+  auto rows = nlohmann::ordered_json::array();
+  List("swapping", planners::Planners(), json ? &rows : nullptr);
+  List("placement", place::Planners(), json ? &rows : nullptr);
+  if (json) fmt::print("{}\n", rows.dump(2));
 }
 
 }  // namespace

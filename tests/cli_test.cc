@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -182,9 +183,13 @@ TEST_F(CliTest, PoolAnswersNoWithExitCodeOne) {
 
 TEST_F(CliTest, PlannersAreListed) {
   const Json rows = Json::parse(Run("planners --json").out);
-  ASSERT_EQ(rows.size(), 8U);
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(),
+                          [](const Json& row) { return row.at("kind") == "placement"; }),
+            8);
   EXPECT_EQ(rows.back().at("planner"), "tight");
-  EXPECT_NE(Run("planners").out.find("bestfit"), std::string::npos);
+  const std::string table = Run("planners").out;
+  EXPECT_NE(table.find("bestfit"), std::string::npos);
+  EXPECT_NE(table.find("autoswap-bo"), std::string::npos);
 }
 
 TEST_F(CliTest, GenerateMakesTracesThatRepeat) {
@@ -312,6 +317,144 @@ TEST_F(CliTest, AnUnwritableOutputLeavesEverythingAsItWas) {
     const int status = std::system(command.c_str());
     EXPECT_EQ(WEXITSTATUS(status), 4);
   }
+}
+
+const std::string kChain = PLIMSOLL_DATA_DIR "/chains/resnet18_b32_s224.json";
+
+TEST_F(CliTest, ChainPrintsRowsWithTheDocumentedKeys) {
+  const Result result = Run("chain " + kChain + " --limits 90%,700MiB --json --time-budget 0.2");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const Json rows = Json::parse(result.out);
+  ASSERT_EQ(rows.size(), 12U);
+  std::vector<std::string> planners;
+  for (const Json& row : rows) {
+    planners.push_back(row.at("planner"));
+    EXPECT_EQ(row.at("chain"), "resnet18_b32_s224");
+    EXPECT_EQ(row.at("peak_load_bytes"), 754749952);
+    EXPECT_EQ(row.at("bandwidth_bytes_per_s"), 55000000000);
+    EXPECT_EQ(row.at("smallest_limit_bytes"), 518261760);
+    EXPECT_GE(row.at("planning_seconds").get<double>(), 0);
+    if (!row.at("fits").get<bool>()) continue;
+    EXPECT_EQ(row.at("valid"), true);
+    EXPECT_LE(row.at("footprint_bytes"), row.at("limit_bytes"));
+    EXPECT_GT(row.at("host_bytes"), 0);
+    EXPECT_GT(row.at("swapped_bytes"), 0);
+    EXPECT_EQ(row.at("recomputed_bytes"), 0);
+    EXPECT_GE(row.at("iteration_ns"), row.at("fractional_ns"));
+    EXPECT_GE(row.at("fractional_ns"), row.at("bound_ns"));
+    EXPECT_GE(row.at("bound_ns"), row.at("iteration_ns_unlimited"));
+    EXPECT_GE(row.at("ratio"), row.at("fractional_ratio"));
+    EXPECT_GE(row.at("overhead"), 0);
+  }
+  EXPECT_EQ(planners[0], "vdnn");
+  EXPECT_EQ(planners[5], "chainsearch");
+  EXPECT_EQ(rows[5].at("limit_bytes"), 679274956);
+  EXPECT_EQ(rows[11].at("limit_bytes"), 700 * 1024 * 1024);
+}
+
+TEST_F(CliTest, ChainSpreadsLimitsFromTheSmallestToThePeak) {
+  const Result result = Run("chain " + kChain + " --limits 3 --planners greedy,dynprog --json " +
+                            "--bandwidth 12.2GB/s --time-scale 6 --csv " + Path("rows.csv"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json rows = Json::parse(result.out);
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_EQ(rows[0].at("limit_bytes"), 518261760);
+  EXPECT_EQ(rows[5].at("limit_bytes"), 754749952);
+  EXPECT_EQ(rows[5].at("iteration_ns"), 45622200);
+  EXPECT_EQ(rows[5].at("ratio"), 1.0);
+  EXPECT_EQ(rows[0].at("bandwidth_bytes_per_s"), 12200000000);
+  const std::string csv = Read("rows.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
+  EXPECT_EQ(csv.rfind("chain,planner,", 0), 0U);
+}
+
+TEST_F(CliTest, ChainSaysWhatTheSmallestLimitIs) {
+  const Result result = Run("chain " + kChain + " --limits 10% --json --planners greedy");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("backward of layer1.0 alone needs 518261760 bytes"), std::string::npos)
+      << result.err;
+  const Json row = Json::parse(result.out).at(0);
+  EXPECT_EQ(row.at("fits"), false);
+  EXPECT_EQ(row.at("smallest_limit_bytes"), 518261760);
+  EXPECT_EQ(row.at("smallest_limit_op"), "backward of layer1.0");
+  // With one limit that can be met there is an answer.
+  EXPECT_EQ(Run("chain " + kChain + " --limits 10%,90% --planners greedy").exit_code, 0);
+}
+
+TEST_F(CliTest, ChainRefusesBadUsageAndBadInput) {
+  const auto refused = [this](const std::string& arguments, int code, const std::string& reason) {
+    EXPECT_NE(RunRefused("chain " + arguments, code).find(reason), std::string::npos) << arguments;
+  };
+  refused(kChain + " --planners nobody", 2, "there is no chain planner");
+  refused(kChain + " --limits many", 2, "not a size");
+  refused(kChain + " --limits 0", 2, "--limits");
+  refused(kChain + " --limits x%", 2, "not a percentage");
+  refused(kChain + " --bandwidth 0", 2, "above zero");
+  refused(kChain + " --bandwidth fast", 2, "no bandwidth");
+  refused(Path("none.json"), 3, "none.json");
+  refused(Write("empty.json", "{}"), 3, "has no \"model\"");
+  refused(Write("link.json", R"({"model": "m", "host_link_GBps": {"one_way": 0}})"), 3,
+          "above zero");
+  const std::string linkless =
+      Write("linkless.json",
+            R"({"model": "m", "input_bytes": 1, "stages": [{"name": "s", "forward_ms": 1,
+          "backward_ms": 1, "kept_bytes": 1, "forward_temp_bytes": 0, "backward_temp_bytes": 0,
+          "input_gradient_bytes": 0}]})");
+  refused(linkless, 3, "--bandwidth");
+  EXPECT_EQ(Run("chain " + linkless + " --bandwidth 1GB/s").exit_code, 0);
+}
+
+TEST_F(CliTest, CompareRowsHaveTheDocumentedKeys) {
+  const Result result = Run("compare " + kVgg +
+                            " --limits 100%,300MiB --planners none,autoswap-doa,geeps --link v100"
+                            " --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const Json rows = Json::parse(result.out);
+  ASSERT_EQ(rows.size(), 6u);
+  EXPECT_EQ(rows[0].at("limit_bytes"), 435910671);
+  EXPECT_EQ(rows[3].at("limit_bytes"), 300 << 20);
+  EXPECT_EQ(rows[3].at("planner"), "none");
+  EXPECT_EQ(rows[3].at("fits"), false);
+  EXPECT_GE(rows[3].at("needed_bytes"), 435910671);
+  for (const Json& row : rows) {
+    EXPECT_EQ(row.at("peak_load_bytes"), 435910671);
+    EXPECT_GE(row.at("planning_seconds").get<double>(), 0);
+    if (!row.at("fits").get<bool>()) continue;
+    EXPECT_EQ(row.at("valid"), true);
+    EXPECT_LE(row.at("footprint_bytes"), row.at("limit_bytes"));
+    EXPECT_GE(row.at("iteration_ns"), row.at("iteration_ns_unlimited"));
+    EXPECT_GE(row.at("overhead").get<double>(), 0);
+    EXPECT_GE(row.at("swapped_bytes"), row.at("host_bytes").get<std::int64_t>() > 0 ? 1 : 0);
+    EXPECT_EQ(row.at("recomputed_bytes"), 0);
+  }
+}
+
+TEST_F(CliTest, CompareSpeaksOfOneIterationWhereSeveralArePlanned) {
+  const Result result = Run("compare " + kKMeans + " --limits 110% --planners none --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json row = Json::parse(result.out).at(0);
+  EXPECT_EQ(row.at("iteration_ns"), row.at("iteration_ns_unlimited"));
+  const Json trace = Json::parse(Run("trace " + kKMeans + " --json").out);
+  EXPECT_EQ(row.at("iteration_ns_unlimited"), trace.at("iteration_ns"));
+  EXPECT_EQ(row.at("peak_load_bytes"), trace.at("peak_load_bytes"));
+}
+
+TEST_F(CliTest, CompareSaysWhenNothingFits) {
+  const Result result = Run("compare " + kKMeans + " --limits 1MiB --planners none,geeps");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("needs"), std::string::npos);
+  EXPECT_NE(result.err.find("no planner fits"), std::string::npos);
+}
+
+TEST_F(CliTest, CompareRefusesBadUsage) {
+  RunRefused("compare " + kKMeans + " --limits x%", 2);
+  RunRefused("compare " + kKMeans + " --limits nan%", 2);
+  RunRefused("compare " + kKMeans + " --limits much", 2);
+  RunRefused("compare " + kKMeans + " --planners tight", 2);
+  RunRefused("compare " + kKMeans + " --link carrier-pigeon", 2);
+  RunRefused("compare " + Path("missing.trace"), 3);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ std::vector<Slots> RoundPartialSums(const std::vector<double>& values, double sl
 
 std::vector<Slots> RoundEachUp(const std::vector<double>& values, double slot) {
   std::vector<Slots> result;
+  result.reserve(values.size());
   for (const double value : values) result.push_back(RoundUp(value / slot));
   return result;
 }

@@ -44,11 +44,11 @@ class Solver {
         second_(question.model, question.limit_bytes, OneWay::Half::kBackward),
         simulator_(question.model, question.limit_bytes) {}
 
-  ExactAnswer Run() {
+  ExactAnswer Run(PlanFunction start) {
     ExactAnswer answer;
-    PlannerOptions start = options_;
-    start.time_budget_seconds = std::min(1.0, options_.time_budget_seconds);
-    answer.schedule = PlanChainSearch(question_, start);
+    PlannerOptions start_options = options_;
+    start_options.time_budget_seconds = std::min(1.0, options_.time_budget_seconds);
+    answer.schedule = start(question_, start_options);
     if (answer.schedule) best_ = answer.schedule->iteration_ns();
     const Nanoseconds relaxed = FractionalOptimum(question_.chain, model_, question_.limit_bytes);
     answer.lower_bound_ns = Solve(relaxed);
@@ -184,7 +184,7 @@ class Solver {
       simulator_.Return(mark);
       return true;
     }
-    if (IsDominated(left, here) || BoundFrom(left, here) >= best_) return true;
+    if (!AddUndominated(here, &seen_[left]) || BoundFrom(left, here) >= best_) return true;
     for (std::size_t i = count_; i-- > 0;) {
       if ((left >> i & 1U) == 0) continue;
       decision_.push_back({static_cast<std::int32_t>(i), Direction::kIn});
@@ -195,16 +195,6 @@ class Solver {
       if (!in_time) return false;
     }
     return true;
-  }
-
-  bool IsDominated(Mask left, const Label& here) {
-    std::vector<Label>& front = seen_[left];
-    for (const Label& label : front) {
-      if (label.Dominates(here)) return true;
-    }
-    std::erase_if(front, [&here](const Label& label) { return here.Dominates(label); });
-    front.push_back(here);
-    return false;
   }
 
   Nanoseconds BoundFrom(Mask left, const Label& here) const {
@@ -232,10 +222,11 @@ class Solver {
 
 }  // namespace
 
-ExactAnswer SolveExactly(const Question& question, const PlannerOptions& options) {
+ExactAnswer SolveExactly(const Question& question, const PlannerOptions& options,
+                         PlanFunction start) {
   PLIMSOLL_CHECK(question.model.stages <= kMostExactStages,
                  fmt::format("{} stages", question.model.stages));
-  return Solver(question, options).Run();
+  return Solver(question, options).Run(start);
 }
 
 }  // namespace plimsoll::chain

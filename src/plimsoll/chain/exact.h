@@ -20,9 +20,10 @@ struct ExactAnswer {
 };
 
 /// Finds an optimal schedule among those in which all transfers out precede all transfers in, over
-/// all sets of activations and all orders both ways. It begins with the schedule of chainsearch;
-/// if the time budget ends first, the best so far comes with the bound that holds by then.
-/// REQUIRES: at most kMostExactStages stages.
-ExactAnswer SolveExactly(const Question& question, const PlannerOptions& options);
+/// all sets of activations and all orders both ways. It begins with the schedule of `start`, and is
+/// the faster the better that is; if the time budget ends first, the best so far comes with the
+/// bound that holds by then. REQUIRES: at most kMostExactStages stages.
+ExactAnswer SolveExactly(const Question& question, const PlannerOptions& options,
+                         PlanFunction start = PlanChainSearch);
 
 }  // namespace plimsoll::chain

@@ -5,6 +5,14 @@
 
 namespace plimsoll::chain {
 
+bool AddUndominated(const Label& label, std::vector<Label>* front) {
+  const auto dominates = [&label](const Label& other) { return other.Dominates(label); };
+  if (std::any_of(front->begin(), front->end(), dominates)) return false;
+  std::erase_if(*front, [&label](const Label& other) { return label.Dominates(other); });
+  front->push_back(label);
+  return true;
+}
+
 OneWay::OneWay(const Model& model, Bytes limit_bytes, Half half)
     : model_(model),
       limit_(limit_bytes),
@@ -77,11 +85,7 @@ bool OneWay::Run(std::size_t count, const std::function<bool(Mask, const Label&)
         Label next;
         if (!Extend(set, away, labels_[set][k], i, &next) || hopeless(larger, next)) continue;
         next.parent = static_cast<std::int32_t>(k);
-        std::vector<Label>& front = labels_[larger];
-        const auto dominates = [&next](const Label& label) { return label.Dominates(next); };
-        if (std::any_of(front.begin(), front.end(), dominates)) continue;
-        std::erase_if(front, [&next](const Label& label) { return next.Dominates(label); });
-        front.push_back(next);
+        AddUndominated(next, &labels_[larger]);
       }
     }
   }

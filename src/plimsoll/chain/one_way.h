@@ -32,6 +32,9 @@ struct Label {
   }
 };
 
+/// Adds a label to those that none of the others dominates; returns false if one dominates it.
+bool AddUndominated(const Label& label, std::vector<Label>* front);
+
 class OneWay {
  public:
   enum class Half { kForward, kBackward };

@@ -177,7 +177,11 @@ void SkylineDiver::BuildTree() {
 void SkylineDiver::Remove(Index leaf) {
   auto node = static_cast<std::size_t>(leaf_capacity_ + leaf);
   tree_[node] = {kNobody, kNobody, -1};
-  for (node /= 2; node > 0; node /= 2) Pull(node);
+  for (node /= 2; node > 0; node /= 2) {
+    const Node before = tree_[node];
+    Pull(node);
+    if (tree_[node] == before) return;  // Nor does anything change above.
+  }
 }
 
 void SkylineDiver::Visit(std::size_t node, Index node_begin, Index node_end,
@@ -209,7 +213,18 @@ SkylineDiver::Index SkylineDiver::FindBest(SectionIndex begin, SectionIndex last
                                            SectionIndex first_end, SectionIndex end) const {
   DiveQuery query{first_leaf_[begin], first_leaf_[static_cast<std::size_t>(last_begin) + 1],
                   first_end, end, kNobody};
-  Visit(1, 0, leaf_capacity_, &query);
+  if (query.first_leaf == query.end_leaf) return -1;
+  // Begin at the lowest node that has all of these leaves below it.
+  auto node = static_cast<std::size_t>(leaf_capacity_ + query.first_leaf);
+  auto last = static_cast<std::size_t>(leaf_capacity_ + query.end_leaf - 1);
+  Index width = 1;
+  for (; node != last; width *= 2) {
+    node /= 2;
+    last /= 2;
+  }
+  const auto level_begin = static_cast<std::size_t>(leaf_capacity_ / width);
+  const Index node_begin = static_cast<Index>(node - level_begin) * width;
+  Visit(node, node_begin, node_begin + width, &query);
   return query.best_rank == kNobody ? -1 : leaf_of_rank_[query.best_rank];
 }
 

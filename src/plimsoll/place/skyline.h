@@ -43,6 +43,8 @@ class SkylineDiver {
     std::int32_t best_rank;  ///< Smallest rank; kNobody if nothing is unplaced.
     SectionIndex least_end;
     SectionIndex largest_end;
+
+    friend bool operator==(const Node&, const Node&) = default;
   };
 
   void RankBy(DiveKey key);

@@ -383,8 +383,8 @@ TEST(ProblemTest, IsConsistentForRecordedTraces) {
 }
 
 TEST(ProblemTest, TakesTheWholeTraceIfInstancesAreOutOfStep) {
-  // A stray malloc just before the steady stretch: the instance of variable 3 that lives through the
-  // window was born out of step with it.
+  // A stray malloc just before the steady stretch: the instance of variable 3 that lives through
+  // the window was born out of step with it.
   const trace::Trace trace = trace::ParseTrace(
       "trace 1\n{}\np 1 100\np 2 100\nm 0 100\nx 3 F op0 1 -\nf 2\nx 4 B op1 - -\nm 3 100\n"
       "x 4 F op0 0 -\nf 1\nx 1 B op1 - -\nm 4 100\nm 10 5\nx 6 F op0 3 -\nf 0\nx 8 B op1 - -\n"

@@ -32,27 +32,13 @@ void AddCyclic(std::vector<Bytes>* change, Position period, Position begin, Posi
   }
 }
 
-/// Returns the last position at which a gap's variable may still be away: right behind the op that
-/// runs before the one that needs it back. What that one's scratch takes is malloc'ed, and may be
-/// freed, between the two, but it is used when the op runs:
-///
-///     ●─────────────────────────●───[scratch]──●
-///     after                     │           before      [gap.begin, LatestReturn)
-Position LatestReturn(const Problem& problem, const Gap& gap) {
-  if (gap.before > 0) {
-    const Position lap = gap.end - problem.ops[At(gap.before)].position;
-    return std::max(gap.begin, problem.ops[At(gap.before) - 1].position + 1 + lap);
-  }
-  return std::max(gap.begin, problem.ops.back().position + 1);
-}
-
 class Scheduler {
  public:
   Scheduler(const Problem& problem, const Decision& decision, const Machine& machine,
             const ScheduleOptions& options)
       : problem_(problem), machine_(machine), options_(options) {
     for (const Gap& gap : decision.swapped) {
-      absences_.push_back({gap, gap.begin, LatestReturn(problem, gap)});
+      absences_.push_back({gap, gap.begin, AbsenceEnd(problem, gap)});
     }
     std::sort(absences_.begin(), absences_.end(), [](const Absence& a, const Absence& b) {
       return std::pair(a.gap.after, a.gap.variable) < std::pair(b.gap.after, b.gap.variable);
@@ -138,7 +124,7 @@ class Scheduler {
         const Nanoseconds ready = start_ns_[At(absence.gap.after) + 1];
         free_at = std::max(free_at, ready) + machine_.out_ns(SizeOf(absence));
         absence.released =
-            std::clamp(PositionAt(free_at), absence.gap.begin, LatestReturn(problem_, absence.gap));
+            std::clamp(PositionAt(free_at), absence.gap.begin, AbsenceEnd(problem_, absence.gap));
       }
       free_at = std::max<Nanoseconds>(0, free_at - total);
     }
@@ -159,7 +145,7 @@ class Scheduler {
         Position acquired = PositionAt(begin);
         if (taken_from < 0) acquired = gap.begin;
         absence->acquired = std::clamp(BehindLastOp(acquired), BehindNextOp(absence->released),
-                                       LatestReturn(problem_, gap));
+                                       AbsenceEnd(problem_, gap));
       }
       if (taken_from < std::numeric_limits<Nanoseconds>::max() - total) taken_from += total;
     }
@@ -185,12 +171,22 @@ class Scheduler {
     for (Position p = 0; p < problem_.period; ++p) {
       if (load[At(p)] <= limit) continue;
       if (!MakeRoom(p, limit, &load)) {
-        misfit->needed_bytes = load[At(p)];
-        misfit->position = p;
+        *misfit = FindWorst();
         return false;
       }
     }
     return true;
+  }
+
+  /// Where the load is highest with every absence as long as it can be.
+  Misfit FindWorst() {
+    for (Absence& absence : absences_) {
+      absence.released = absence.gap.begin;
+      absence.acquired = AbsenceEnd(problem_, absence.gap);
+    }
+    const std::vector<Bytes> load = Load();
+    const auto worst = std::max_element(load.begin(), load.end());
+    return {.needed_bytes = *worst, .position = worst - load.begin()};
   }
 
   /// Changes one absence and the load with it.
@@ -217,7 +213,7 @@ class Scheduler {
     std::vector<Absence*> arriving;
     for (Absence& absence : absences_) {
       for (const Position p : {position, position + problem_.period}) {
-        if (absence.acquired <= p && p < LatestReturn(problem_, absence.gap)) {
+        if (absence.acquired <= p && p < AbsenceEnd(problem_, absence.gap)) {
           arriving.push_back(&absence);
         }
       }
@@ -227,7 +223,7 @@ class Scheduler {
     });
     for (Absence* absence : arriving) {
       const Position p =
-          absence->acquired <= position && position < LatestReturn(problem_, absence->gap)
+          absence->acquired <= position && position < AbsenceEnd(problem_, absence->gap)
               ? position
               : position + problem_.period;
       Widen(absence, absence->released, BehindNextOp(p + 1), load);
@@ -289,13 +285,21 @@ class Scheduler {
 
 }  // namespace
 
+Position AbsenceEnd(const Problem& problem, const Gap& gap) {
+  if (gap.before > 0) {
+    const Position lap = gap.end - problem.ops[At(gap.before)].position;
+    return std::max(gap.begin, problem.ops[At(gap.before) - 1].position + 1 + lap);
+  }
+  return std::max(gap.begin, problem.ops.back().position + 1);
+}
+
 std::vector<Bytes> LeastLoad(const Problem& problem, const Decision& decision) {
   std::vector<Bytes> change(At(problem.period) + 1, 0);
   for (const Variable& variable : problem.variables) {
     AddCyclic(&change, problem.period, variable.begin, variable.end, variable.size_bytes);
   }
   for (const Gap& gap : decision.swapped) {
-    AddCyclic(&change, problem.period, gap.begin, LatestReturn(problem, gap),
+    AddCyclic(&change, problem.period, gap.begin, AbsenceEnd(problem, gap),
               -problem.variables[At(gap.variable)].size_bytes);
   }
   change.pop_back();

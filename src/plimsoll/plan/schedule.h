@@ -34,8 +34,18 @@ struct Misfit {
   bool host = false;      ///< Whether it is the host slab that is too small.
 };
 
-/// Returns the load at every position when every gap of the decision is out of memory from its
-/// first to its last moment: what a decision can reach at best.
+/// Returns the position up to which a gap's variable may be away, exclusive: right behind the op
+/// that runs before the one that needs it back, not where that one runs. The scratch of the op that
+/// needs it is malloc'ed, and may even be freed, between the two, but it is used while the op runs,
+/// so that the variable must be back before. The result is at least gap.begin and at most gap.end;
+/// beyond the period if in the next iteration.
+///
+///     ●─────────────────────────●───[scratch]──●
+///     after                     │           before      away for [gap.begin, AbsenceEnd)
+Position AbsenceEnd(const Problem& problem, const Gap& gap);
+
+/// Returns the load at every position, in sizes as asked for, when every gap of the decision is out
+/// of memory for all of [gap.begin, AbsenceEnd()): what a decision can reach at best.
 std::vector<Bytes> LeastLoad(const Problem& problem, const Decision& decision);
 
 /// Makes a plan of a decision:

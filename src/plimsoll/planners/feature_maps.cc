@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Baselines that swap by the role of a variable:
+//
+//   vdnn-all   every feature map: each gap from a forward op to a backward one
+//   vdnn-conv  only those that a convolution reads in forward
+//   tflms      feature maps in the order of the distance, in ops, between the two accesses (TFLMS
+//              rewires a graph where it exceeds a bound), as few as bring the load under the limit
+//   geeps      every gap of every variable, weights included: GeePS keeps only what is in use, and
+//              double buffering is what the schedule makes of it
+//
+// What they leave out: vDNN's and GeePS's synchronisation after each layer; the schedule is ours.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "plimsoll/planners/autoswap.h"
+#include "plimsoll/planners/planner.h"
+
+namespace plimsoll::planners {
+namespace {
+
+using plan::Gap;
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+std::vector<Gap> ListFeatureMaps(const Question& question) {
+  const plan::Problem& problem = question.problem;
+  std::vector<Gap> gaps = plan::ListGaps(problem, question.options.least_bytes);
+  std::erase_if(gaps, [&](const Gap& gap) {
+    return problem.variables[At(gap.variable)].persistent() ||
+           problem.ops[At(gap.after)].phase != trace::Phase::kForward ||
+           problem.ops[At(gap.before)].phase == trace::Phase::kForward;
+  });
+  return gaps;
+}
+
+/// Per variable: whether a convolution reads it in the forward phase.
+std::vector<bool> FindConvolutionInputs(const plan::Problem& problem) {
+  std::vector<bool> inputs(problem.variables.size(), false);
+  for (const plan::Op& op : problem.ops) {
+    const std::string& name = problem.op_names[At(op.name)];
+    if (op.phase != trace::Phase::kForward || name.find("conv") == std::string::npos) continue;
+    for (const plan::Operand& operand : problem.reads(op)) inputs[At(operand.variable)] = true;
+  }
+  return inputs;
+}
+
+}  // namespace
+
+plan::Decision DecideVdnnAll(const Question& question) { return {ListFeatureMaps(question)}; }
+
+plan::Decision DecideVdnnConv(const Question& question) {
+  std::vector<Gap> gaps = ListFeatureMaps(question);
+  const std::vector<bool> inputs = FindConvolutionInputs(question.problem);
+  std::erase_if(gaps, [&](const Gap& gap) { return !inputs[At(gap.variable)]; });
+  return {gaps};
+}
+
+plan::Decision DecideTflms(const Question& question) {
+  const std::vector<Gap> gaps = ListFeatureMaps(question);
+  std::vector<double> distances;
+  for (const Gap& gap : gaps) distances.push_back(static_cast<double>(gap.before - gap.after));
+  plan::Decision decision = Choose(question, gaps, distances);
+  // TFLMS knows nothing but feature maps.
+  std::erase_if(decision.swapped, [&](const Gap& gap) {
+    return std::find(gaps.begin(), gaps.end(), gap) == gaps.end();
+  });
+  return decision;
+}
+
+plan::Decision DecideGeeps(const Question& question) {
+  return {plan::ListGaps(question.problem, question.options.least_bytes)};
+}
+
+}  // namespace plimsoll::planners

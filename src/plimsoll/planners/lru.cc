@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// On-demand swapping: what a runtime does that has no plan (SuperNeurons' tensor cache, the
+// recording phase of AutoSwap). Variables come when an op wants them, its scratch with them; when
+// that would exceed the load limit, the least recently used one that the op does not want goes. Two
+// iterations are replayed; what is away in the second, steady one is the decision.
+#include <list>
+#include <vector>
+
+#include "plimsoll/planners/planner.h"
+
+namespace plimsoll::planners {
+namespace {
+
+using plan::Position;
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+class Cache {
+ public:
+  explicit Cache(const Question& question)
+      : problem_(question.problem),
+        limit_(question.load_limit_bytes),
+        where_(question.problem.variables.size()),
+        resident_(question.problem.variables.size(), false) {}
+
+  /// Brings all of these, none of which pushes out another.
+  void Use(const std::vector<plan::VariableIndex>& wanted) {
+    for (const plan::VariableIndex v : wanted) {
+      if (resident_[At(v)]) order_.erase(where_[At(v)]);
+      if (!resident_[At(v)]) load_ += Size(v);
+      resident_[At(v)] = true;
+      where_[At(v)] = order_.insert(order_.end(), v);
+    }
+    // What is wanted stands at the end.
+    for (std::size_t k = order_.size(); k > wanted.size() && load_ > limit_; --k) {
+      Drop(order_.front());
+    }
+  }
+
+  void Drop(plan::VariableIndex v) {
+    if (!resident_[At(v)]) return;
+    order_.erase(where_[At(v)]);
+    resident_[At(v)] = false;
+    load_ -= Size(v);
+  }
+
+  bool resident(plan::VariableIndex v) const { return resident_[At(v)]; }
+
+ private:
+  Bytes Size(plan::VariableIndex v) const { return problem_.variables[At(v)].size_bytes; }
+
+  const plan::Problem& problem_;
+  const Bytes limit_;
+  std::list<plan::VariableIndex> order_;  // The least recently used first.
+  std::vector<std::list<plan::VariableIndex>::iterator> where_;
+  std::vector<bool> resident_;
+  Bytes load_ = 0;
+};
+
+}  // namespace
+
+plan::Decision DecideLru(const Question& question) {
+  const plan::Problem& problem = question.problem;
+  // A gap whose variable is not resident when its second access comes has been swapped.
+  std::vector<std::vector<plan::Gap>> gap_before(problem.ops.size());
+  for (const plan::Gap& gap : plan::ListGaps(problem, 1)) {
+    gap_before[At(gap.before)].push_back(gap);
+  }
+  std::vector<std::vector<plan::VariableIndex>> frees(At(problem.period) + 1);
+  for (std::size_t v = 0; v < problem.variables.size(); ++v) {
+    const plan::Variable& variable = problem.variables[v];
+    if (variable.persistent()) continue;
+    frees[At(variable.end % problem.period)].push_back(static_cast<plan::VariableIndex>(v));
+  }
+  std::vector<std::vector<plan::VariableIndex>> wanted(problem.ops.size());
+  const auto accesses = plan::ListAccesses(problem);
+  for (std::size_t v = 0; v < accesses.size(); ++v) {
+    for (const plan::Access& access : accesses[v]) {
+      wanted[At(access.op)].push_back(static_cast<plan::VariableIndex>(v));
+    }
+  }
+  Cache cache(question);
+  plan::Decision decision;
+  for (int lap = 0; lap < 2; ++lap) {
+    decision.swapped.clear();
+    Position done = 0;
+    for (std::size_t i = 0; i < problem.ops.size(); ++i) {
+      const plan::Op& op = problem.ops[i];
+      for (; done <= op.position; ++done) {
+        for (const plan::VariableIndex v : frees[At(done)]) cache.Drop(v);
+      }
+      for (const plan::Gap& gap : gap_before[i]) {
+        if (!cache.resident(gap.variable)) decision.swapped.push_back(gap);
+      }
+      cache.Use(wanted[i]);
+      // Scratch may be free by now, before the op that uses it.
+      for (const plan::VariableIndex v : wanted[i]) {
+        if (problem.variables[At(v)].kind == plan::VariableKind::kWorkspace) cache.Drop(v);
+      }
+    }
+    for (; done < problem.period; ++done) {
+      for (const plan::VariableIndex v : frees[At(done)]) cache.Drop(v);
+    }
+  }
+  return decision;
+}
+
+}  // namespace plimsoll::planners
