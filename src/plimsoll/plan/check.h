@@ -14,15 +14,18 @@ namespace plimsoll::plan {
 /// What a plan must obey to be safe at any speed.
 enum class PlanLaw : std::uint8_t {
   kShape,        ///< Every command is in its queue once, ops in program order, indices in range.
-  kBoundary,     ///< The end of the iteration is the state that its beginning assumes.
+  kBoundary,     ///< The end of the iteration is the state that its beginning assumes; what is
+                 ///< away around the cycle is saved once at least.
   kLimit,        ///< Everything lies within the limits; the footprints are the true maxima.
   kDeadlock,     ///< Queue order and edges, over all iterations, have no cycle.
-  kContent,      ///< Every op finds each operand in one residency, in the right version.
-  kSaved,        ///< A copy in reads what the copy out before it has saved, once it is saved.
+  kContent,      ///< Every op finds each operand in one residency, in the right version; what is
+                 ///< dropped is on the host as it is.
+  kSaved,        ///< A copy in reads what the last copy out before it has saved, once it is saved.
   kArrival,      ///< Nobody touches a residency before the copy that fills it has ended.
   kCopiedWrite,  ///< Nobody writes a variable while a copy out may be reading it.
   kAddress,      ///< Residencies that share bytes follow each other, in every order allowed.
-  kHostAddress,  ///< So do copies that share bytes of the host slab.
+  kHostAddress,  ///< So do host copies that share bytes of the slab, each from its copy out to the
+                 ///< last of its copies in.
 };
 std::string_view Name(PlanLaw law);
 
@@ -38,8 +41,11 @@ struct PlanViolation {
 /// Iterations of commands. Residency r stands for one stay in each iteration; stay i begins in
 /// iteration i. Its copy in runs in iteration i; an op at `position + n * period` of the
 /// residency's axis in iteration i + n; its copy out in the iteration of the last op that touches
-/// the stay. A copy in brings back what the stay before it, of the same variable, has saved. What
-/// belongs to iterations before the first is over when the first begins.
+/// the stay. What belongs to iterations before the first is over when the first begins.
+///
+/// A copy in brings back what the last stay before it that was saved, of the same variable, has
+/// saved. The stays between were filled from that host copy and dropped: no op may write them.
+/// Their last touch is their last op. The host copy is there until all its copies in are over.
 ///
 /// An op that writes a variable may leave parts of it as they were: it needs the version before.
 /// A workspace, which no op names, is touched by the op that follows its malloc, even if it is free

@@ -48,6 +48,12 @@ class ResidencyCheck {
   }
 
  private:
+  /// A stay in a chain of them, by how many iterations it begins after the chain.
+  struct Link {
+    std::size_t residency = 0;
+    std::int64_t lap = 0;
+  };
+
   void FindUses() {
     for (std::size_t i = 0; i < problem_.ops.size(); ++i) {
       const Op& op = problem_.ops[i];
@@ -134,15 +140,31 @@ class ResidencyCheck {
       report_.Add(PlanLaw::kBoundary, DescribeStay(own[0]) + " does not last for ever");
       return;
     }
-    for (std::size_t k = 0; k < own.size(); ++k) {
-      const bool last = k + 1 == own.size();
-      if (residency(own[k]).copy_in < 0 || residency(own[k]).copy_out < 0) {
-        report_.Add(PlanLaw::kBoundary,
-                    DescribeStay(own[k]) + " does not begin and end with a copy, around the cycle");
-        return;
-      }
-      CheckFollows(own[k], own[last ? 0 : k + 1], last ? 1 : 0);
+    for (const std::size_t r : own) {
+      if (residency(r).copy_in >= 0) continue;
+      report_.Add(PlanLaw::kBoundary,
+                  DescribeStay(r) + " does not begin with a copy, around the cycle");
+      return;
     }
+    if (!own.empty()) CheckRing(own);
+  }
+
+  /// The stays around the cycle, from one that is saved to itself, an iteration later.
+  void CheckRing(const std::vector<std::size_t>& own) {
+    const auto saved = std::find_if(own.begin(), own.end(),
+                                    [&](std::size_t r) { return residency(r).copy_out >= 0; });
+    if (saved == own.end()) {
+      report_.Add(
+          PlanLaw::kBoundary,
+          fmt::format("{} brings back what nobody saves around the cycle, not even {}",
+                      report_.Describe(residency(own.front()).copy_in), DescribeStay(own.back())));
+      return;
+    }
+    std::vector<Link> chain;
+    for (auto r = saved; r != own.end(); ++r) chain.push_back({*r, 0});
+    for (auto r = own.begin(); r != saved + 1; ++r) chain.push_back({*r, 1});
+    for (std::size_t k = 0; k + 1 < chain.size(); ++k) CheckFollows(chain[k], chain[k + 1]);
+    NoteHostCopies(chain);
   }
 
   /// Residencies of any other variable: a chain from its malloc to its free.
@@ -154,33 +176,64 @@ class ResidencyCheck {
     std::sort(own.begin(), own.end(), [&](std::size_t a, std::size_t b) {
       return std::pair(lap(a), residency(a).begin) < std::pair(lap(b), residency(b).begin);
     });
-    for (std::size_t k = 0; k < own.size(); ++k) {
+    std::vector<Link> chain;
+    for (const std::size_t r : own) chain.push_back({r, lap(r)});
+    for (std::size_t k = 0; k < chain.size(); ++k) {
       const Residency& x = residency(own[k]);
-      const bool last = k + 1 == own.size();
+      const bool last = k + 1 == chain.size();
       if (k == 0 ? x.copy_in >= 0 || x.begin != variable.begin : x.copy_in < 0) {
         report_.Add(PlanLaw::kContent,
                     DescribeStay(own[k]) + " begins with neither its malloc nor a copy-in alone");
-      } else if (last ? x.copy_out >= 0 : x.copy_out < 0) {
-        report_.Add(PlanLaw::kContent,
-                    DescribeStay(own[k]) + (last ? " is saved and never needed again"
-                                                 : " is not saved before the one that follows"));
-      } else if (last && x.end + lap(own[k]) * problem_.period > variable.end) {
+      } else if (last && x.copy_out >= 0) {
+        report_.Add(PlanLaw::kContent, DescribeStay(own[k]) + " is saved and never needed again");
+      } else if (last && x.end + chain[k].lap * problem_.period > variable.end) {
         report_.Add(PlanLaw::kContent, DescribeStay(own[k]) + " outlives its variable");
       } else if (!last) {
-        CheckFollows(own[k], own[k + 1], lap(own[k + 1]) - lap(own[k]));
+        CheckFollows(chain[k], chain[k + 1]);
       }
+    }
+    NoteHostCopies(chain);
+  }
+
+  /// Judges a stay and the one that follows it.
+  void CheckFollows(const Link& earlier, const Link& later) {
+    const Residency& x = residency(earlier.residency);
+    const Residency& y = residency(later.residency);
+    if (x.end + earlier.lap * problem_.period > y.begin + later.lap * problem_.period) {
+      report_.Add(PlanLaw::kContent,
+                  fmt::format("{} overlaps in time with {}", DescribeStay(earlier.residency),
+                              DescribeStay(later.residency)));
+    }
+    if (x.copy_out < 0 && y.copy_in >= 0) CheckDrop(earlier.residency, y.copy_in);
+  }
+
+  /// Judges a stay that nobody saves, although a copy in follows: the host must have it as it is.
+  void CheckDrop(std::size_t dropped, CommandIndex copy_in) {
+    const Stay& stay = contents_.stays[dropped];
+    if (!stay.copy_in.exists()) {
+      report_.Add(PlanLaw::kContent, fmt::format("{} is not saved before {}", DescribeStay(dropped),
+                                                 report_.Describe(copy_in)));
+    } else if (stay.last_write.exists()) {
+      report_.Add(PlanLaw::kContent,
+                  fmt::format("{} brings back a version from before {}, as {} is not saved",
+                              report_.Describe(copy_in), report_.Describe(stay.last_write.command),
+                              DescribeStay(dropped)));
     }
   }
 
-  /// Judges a stay and the one that follows it, `laps` iterations later, and notes their copies.
-  void CheckFollows(std::size_t earlier, std::size_t later, std::int64_t laps) {
-    const Residency& x = residency(earlier);
-    const Residency& y = residency(later);
-    if (x.end > y.begin + laps * problem_.period) {
-      report_.Add(PlanLaw::kContent, fmt::format("{} overlaps in time with {}",
-                                                 DescribeStay(earlier), DescribeStay(later)));
-    } else if (x.copy_out >= 0 && y.copy_in >= 0) {
-      contents_.pairs.push_back({contents_.stays[earlier].copy_out, {y.copy_in, laps}});
+  /// Notes every copy out of a chain of stays, with the copies in up to the next copy out.
+  void NoteHostCopies(const std::vector<Link>& chain) {
+    std::vector<HostCopy> copies;
+    for (const Link& link : chain) {
+      const Stay& stay = contents_.stays[link.residency];
+      if (stay.copy_in.exists() && !copies.empty()) {
+        copies.back().ins.push_back({stay.copy_in.command, link.lap});
+      }
+      if (!stay.copy_out.exists()) continue;
+      copies.push_back({{stay.copy_out.command, link.lap + stay.copy_out.iteration}, {}});
+    }
+    for (HostCopy& copy : copies) {
+      if (!copy.ins.empty()) contents_.host_copies.push_back(std::move(copy));
     }
   }
 
@@ -206,8 +259,8 @@ class ResidencyCheck {
 
 /// Judges that a copy out reads the last version of its stay, whole.
 void CheckCopyOut(const Stay& stay, const Reach& reach, CheckReport* report) {
-  const std::string copy = report->Describe(stay.copy_out.command);
   if (stay.last_write.exists() && !reach.HasPath(stay.last_write, stay.copy_out)) {
+    const std::string copy = report->Describe(stay.copy_out.command);
     const std::string op = report->Describe(stay.last_write.command);
     if (reach.HasPath(stay.copy_out, stay.last_write)) {
       report->Add(PlanLaw::kContent, fmt::format("{} saves what {} writes only later", copy, op));
@@ -216,8 +269,26 @@ void CheckCopyOut(const Stay& stay, const Reach& reach, CheckReport* report) {
     }
   } else if (!stay.copy_in.exists() && !reach.HasPath(stay.first_op, stay.copy_out)) {
     report->Add(PlanLaw::kContent,
-                fmt::format("{} may run before {}, the first to have the variable", copy,
+                fmt::format("{} may run before {}, the first to have the variable",
+                            report->Describe(stay.copy_out.command),
                             report->Describe(stay.first_op.command)));
+  }
+}
+
+/// Judges that a copy in reads what a copy out has saved, where it has, when it has.
+void CheckSaved(const Plan& plan, const Moment& out, const Moment& in, const Reach& reach,
+                CheckReport* report) {
+  const Bytes to = plan.commands[At(out.command)].host_offset;
+  const Bytes from = plan.commands[At(in.command)].host_offset;
+  if (to != from) {
+    report->Add(PlanLaw::kSaved,
+                fmt::format("{} and {} are at {} and {} of the host slab",
+                            report->Describe(in.command), report->Describe(out.command), from, to));
+  }
+  if (!reach.HasPath(out, in)) {
+    report->Add(PlanLaw::kSaved,
+                fmt::format("{} does not wait for {}, which saves what it reads",
+                            report->Describe(in.command), report->Describe(out.command)));
   }
 }
 
@@ -240,19 +311,9 @@ void CheckVersions(const Plan& plan, const Contents& contents, const Reach& reac
     }
     if (stay.copy_out.exists()) CheckCopyOut(stay, reach, report);
   }
-  for (const SavedPair& pair : contents.pairs) {
-    const Command& out = plan.commands[At(pair.out.command)];
-    const Command& in = plan.commands[At(pair.in.command)];
-    const std::string names = fmt::format("{} and {}", report->Describe(pair.in.command),
-                                          report->Describe(pair.out.command));
-    if (out.host_offset != in.host_offset) {
-      report->Add(PlanLaw::kSaved, fmt::format("{} are at {} and {} of the host slab", names,
-                                               in.host_offset, out.host_offset));
-    }
-    if (!reach.HasPath(pair.out, pair.in)) {
-      report->Add(PlanLaw::kSaved,
-                  fmt::format("{}: the first does not wait for the second", names));
-    }
+  for (const HostCopy& copy : contents.host_copies) {
+    if (report->full()) return;
+    for (const Moment& in : copy.ins) CheckSaved(plan, copy.out, in, reach, report);
   }
 }
 

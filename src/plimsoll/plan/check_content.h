@@ -12,7 +12,7 @@ namespace plimsoll::plan {
 /// The commands that touch stay 0 of a residency, with the iterations in which they do.
 ///
 ///     copy_in ──▶ first_op ── ... ──▶ last_write ── ... ──▶ last_op
-///                                          └──▶ copy_out
+///                                          └──▶ copy_out, unless freed or dropped
 struct Stay {
   Moment copy_in;
   Moment first_op;
@@ -21,21 +21,23 @@ struct Stay {
   Moment copy_out;
 };
 
-/// A copy out and the copy in that brings the same version back, by iterations of one stay.
-struct SavedPair {
+/// A copy out and all copies in that bring the same version back, in the order of the stays that
+/// they fill, by iterations of one stay.
+struct HostCopy {
   Moment out;
-  Moment in;
+  std::vector<Moment> ins;
 };
 
 /// What the content laws find out on their way.
 struct Contents {
-  std::vector<Stay> stays;       ///< By residency.
-  std::vector<SavedPair> pairs;  ///< One for every copy in.
+  std::vector<Stay> stays;            ///< By residency.
+  std::vector<HostCopy> host_copies;  ///< Every copy in is in one of them.
 };
 
 /// Finds who touches each residency, and judges kContent, and kBoundary of persistent variables:
 /// that the residencies of a variable follow each other from its malloc to its free, or around the
-/// cycle, each but the first filled by what the one before has saved, and serve every access.
+/// cycle, each but the first filled by a copy, each but the last saved or, if it still is what
+/// filled it, dropped, and serve every access.
 /// REQUIRES: the plan is in shape.
 Contents CheckResidencies(const Plan& plan, CheckReport* report);
 

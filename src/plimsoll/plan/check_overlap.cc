@@ -191,21 +191,34 @@ std::vector<Tenant> DeviceTenants(const Plan& plan, const Contents& contents) {
   return tenants;
 }
 
-std::vector<Tenant> HostTenants(const Plan& plan, const Contents& contents) {
+/// Returns the copy in of a host copy that is over last. All are of one queue, hence of any two one
+/// has a path to the other, whatever the order of the stays that they fill.
+Moment LastIn(const HostCopy& copy, const Reach& reach) {
+  Moment last = copy.ins.front();
+  for (const Moment& in : copy.ins) {
+    if (reach.HasPath(last, in)) last = in;
+  }
+  return last;
+}
+
+std::vector<Tenant> HostTenants(const Plan& plan, const Contents& contents, const Reach& reach) {
+  const Position period = plan.problem.period;
   std::vector<Tenant> tenants;
-  for (const SavedPair& pair : contents.pairs) {
-    const Command& out = plan.commands[At(pair.out.command)];
+  for (const HostCopy& copy : contents.host_copies) {
+    const Command& out = plan.commands[At(copy.out.command)];
+    const Stay& stay = contents.stays[At(out.residency)];
     const Residency& saved = plan.residencies[At(out.residency)];
-    const Residency& filled = plan.residencies[At(plan.commands[At(pair.in.command)].residency)];
+    const Moment& in = copy.ins.back();
+    const Residency& filled = plan.residencies[At(plan.commands[At(in.command)].residency)];
     Tenant tenant{.offset = out.host_offset,
                   .size_bytes = plan.problem.variables[At(saved.variable)].size_bytes,
-                  .first = pair.out,
-                  .lasts = {pair.in, {}},
-                  .begin = saved.end,
-                  .end = filled.begin + pair.in.iteration * plan.problem.period,
+                  .first = copy.out,
+                  .lasts = {LastIn(copy, reach), {}},
+                  .begin = saved.end + (copy.out.iteration - stay.copy_out.iteration) * period,
+                  .end = filled.begin + in.iteration * period,
                   .variable = saved.variable};
     if (tenant.size_bytes == 0) continue;
-    Normalise(plan.problem.period, &tenant);
+    Normalise(period, &tenant);
     tenants.push_back(tenant);
   }
   return tenants;
@@ -216,7 +229,7 @@ std::vector<Tenant> HostTenants(const Plan& plan, const Contents& contents) {
 void CheckOverlaps(const Plan& plan, const Contents& contents, const Reach& reach,
                    CheckReport* report) {
   Sweep(plan, reach, PlanLaw::kAddress, DeviceTenants(plan, contents), report).Run();
-  Sweep(plan, reach, PlanLaw::kHostAddress, HostTenants(plan, contents), report).Run();
+  Sweep(plan, reach, PlanLaw::kHostAddress, HostTenants(plan, contents, reach), report).Run();
 }
 
 }  // namespace plimsoll::plan

@@ -23,6 +23,9 @@ namespace plimsoll::plan {
 /// when one leaves its neighbours are compared with each other. That is enough, as paths are
 /// transitive, and it takes O(n log n) where pairs would be O(n^2).
 ///
+/// On the device a tenant is a residency, from its copy in or first op to its last op and copy out.
+/// On the host it is what a copy out has saved, until all copies in that read it are over.
+///
 /// Two who are touched by the same op may share bytes if one was freed before the other was
 /// malloc'ed: that is what the program did.
 ///

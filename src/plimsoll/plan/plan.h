@@ -35,6 +35,20 @@ std::string_view Name(Queue queue);
 /// `begin` and `end` are positions of the iteration; end > begin, and an end beyond the period is
 /// in the next iteration. The residency serves every op with begin <= position < end that touches
 /// the variable, and its bytes belong to nobody else from the first to the last of its commands.
+///
+/// The residencies of a variable follow each other from its malloc to its free, or around the cycle
+/// if it is persistent. What leaves and comes back is saved first; but a residency that a copy has
+/// filled and that no op writes still equals the host copy that filled it. It may end with a
+/// *drop*: nothing saves it, and the next one is filled from the same bytes of the host slab again.
+///
+///     device      ██W██████        ██R███         ██R███         ██R██W█████
+///     copy out         └[out]          drop           drop              └[out]
+///     copy in                   [in]┘         [in]┘          [in]┘
+///     host slab         ├──────── one host copy ──────────────┤         ├─── the next one
+///
+/// So one copy out is followed by one or more copies in from the same host range, which is taken
+/// from the start of the copy out to the end of the last of them. A ring of a persistent variable
+/// that is ever away has at least one copy out in it.
 struct Residency {
   VariableIndex variable = 0;
   Position begin = 0;
@@ -42,7 +56,7 @@ struct Residency {
   Bytes offset = 0;
   CommandIndex copy_in = -1;   ///< The command that fills it; -1 if it begins with a malloc, or if
                                ///< the variable is persistent and never leaves.
-  CommandIndex copy_out = -1;  ///< The command that saves it; -1 if it ends with a free.
+  CommandIndex copy_out = -1;  ///< The command that saves it; -1 if it ends with a free or a drop.
 };
 
 /// An edge: the waiting command starts only after this one, of `lag` iterations earlier, has ended.

@@ -116,21 +116,26 @@ class RandomProblem {
   /// Returns which variables some op names.
   std::vector<bool> AddOperands() {
     std::vector<bool> named(problem_.variables.size());
+    const std::vector<std::int64_t> reads(named.size(), 3);
+    std::vector<std::int64_t> writes;  // Some are written rarely, as weights and activations are.
+    for (std::size_t v = 0; v < named.size(); ++v) writes.push_back(random_.OneIn(2) ? 4 : 20);
     for (Op& op : problem_.ops) {
       op.first_operand = static_cast<std::int64_t>(problem_.operands.size());
-      op.read_count = AddSome(op.position, 3, &named);
-      op.write_count = AddSome(op.position, 4, &named);
+      op.read_count = AddSome(op.position, reads, &named);
+      op.write_count = AddSome(op.position, writes, &named);
     }
     return named;
   }
 
-  std::int32_t AddSome(Position position, std::int64_t one_in, std::vector<bool>* named) {
+  /// `one_in`: by variable, how rarely an op touches it.
+  std::int32_t AddSome(Position position, const std::vector<std::int64_t>& one_in,
+                       std::vector<bool>* named) {
     std::int32_t count = 0;
     for (std::size_t v = 0; v < problem_.variables.size(); ++v) {
       const Variable& variable = problem_.variables[v];
       for (std::int32_t age = 0; age < 3; ++age) {
         const Position time = position + age * problem_.period;
-        if (time < variable.begin || time >= variable.end || !random_.OneIn(one_in)) continue;
+        if (time < variable.begin || time >= variable.end || !random_.OneIn(one_in[v])) continue;
         problem_.operands.push_back({static_cast<VariableIndex>(v), age});
         (*named)[v] = true;
         ++count;

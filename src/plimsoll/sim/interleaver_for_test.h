@@ -163,6 +163,9 @@ class Interleaver {
     }
   }
 
+  /// Puts into the slab what a copy in of the first iteration reads, if it was saved before: the
+  /// version of that time, whether it is the right one or not. What nobody has ever saved is not
+  /// there.
   void FillSaved(const plan::Residency& r) {
     const plan::Residency* saved = nullptr;
     plan::Position latest = -2 * problem_.period;
@@ -178,7 +181,7 @@ class Interleaver {
     }
     if (saved == nullptr || iteration >= 0) return;
     Fill(&slab_, plan_.commands[At(saved->copy_out)].host_offset, r.variable,
-         TagAt(r.variable, r.begin));
+         TagAt(r.variable, latest));
   }
 
   bool CanStart(std::size_t q) const {
