@@ -188,6 +188,9 @@ class ResidencyCheck {
         report_.Add(PlanLaw::kContent, DescribeStay(own[k]) + " is saved and never needed again");
       } else if (last && x.end + chain[k].lap * problem_.period > variable.end) {
         report_.Add(PlanLaw::kContent, DescribeStay(own[k]) + " outlives its variable");
+      } else if (uses_[v].empty() && x.end < variable.end) {
+        // Of scratch, only the free tells whether the same op's other scratch may have its bytes.
+        report_.Add(PlanLaw::kContent, DescribeStay(own[k]) + " ends before its variable is freed");
       } else if (!last) {
         CheckFollows(chain[k], chain[k + 1]);
       }

@@ -459,6 +459,12 @@ TEST(CheckTest, LetsWorkspacesOfOneOpFollowEachOtherAsRecorded) {
   ExpectRefused(Workspaces(1), PlanLaw::kAddress, {"variable 0", "variable 1", "op 0 (conv)"});
 }
 
+TEST(CheckTest, RefusesScratchThatEndsBeforeItsFree) {
+  Plan plan = Workspaces(1);
+  plan.residencies[0].end = 1;  // As if the program had freed it before the second malloc.
+  ExpectRefused(plan, PlanLaw::kContent, {"residency 0 of variable 0", "op 0 (conv)"});
+}
+
 TEST(CheckTest, RefusesACopyIntoTheScratchOfAnOpThatRunsLater) {
   Plan plan = Swap();  // y becomes scratch of relu, freed before relu runs.
   plan.problem.variables[2].kind = VariableKind::kWorkspace;

@@ -291,7 +291,7 @@ class Interleaver {
                            true,
                            true,
                            true,
-                           now < r.end + lap * problem_.period});
+                           now < problem_.variables[At(v)].end + lap * problem_.period});
       }
     }
     std::sort(touches.begin(), touches.end(),
