@@ -365,6 +365,8 @@ TEST(CheckTest, RefusesToDropWhatWasNeverSaved) {
   Plan plan = Reuse();
   host_copies::RemoveCommand(5, &plan);
   ExpectRefused(plan, PlanLaw::kContent, {"copy-in 5 of variable 0", "op 0 (conv)"});
+  std::swap(plan.problem.ops[0].read_count, plan.problem.ops[0].write_count);
+  ExpectRefused(plan, PlanLaw::kContent, {"copy-in 5 of variable 0", "op 0 (conv)"});
   plan = ReuseRing();
   host_copies::RemoveCommand(4, &plan);
   ExpectRefused(plan, PlanLaw::kBoundary, {"copy-in 4 of variable 0", "op 0 (conv)"});
@@ -499,6 +501,12 @@ TEST(CheckTest, RefusesBytesOfWhatIsDroppedBeforeItsLastOp) {
   Plan plan = Reuse();
   plan.commands[9].waits = {{8, 0}};
   ExpectRefused(plan, PlanLaw::kAddress, {"op 2 (back) of variable 0", "copy-in 9 of variable 1"});
+  plan = Reuse();
+  plan.residencies[1].end = 8;
+  plan.problem.ops[3].read_count = 1;  // Loss reads x, too.
+  ExpectRefused(plan, PlanLaw::kAddress, {"op 3 (loss) of variable 0", "copy-in 9 of variable 1"});
+  plan.commands[9].waits = {{8, 0}, {3, 0}};
+  ExpectAccepted(plan);
   plan = ReuseRing();
   plan.commands[6].waits = {};
   ExpectRefused(plan, PlanLaw::kAddress, {"op 2 (back) of variable 0", "copy-in 6 of variable 0"});
