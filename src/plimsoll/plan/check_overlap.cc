@@ -30,6 +30,11 @@ struct Tenant {
   VariableIndex variable = 0;
 };
 
+/// Whether there is anything to compare with others. What is out of bounds is refused already.
+bool TakesBytes(const Tenant& tenant, Bytes limit) {
+  return tenant.size_bytes > 0 && IsWithin(tenant.offset, tenant.size_bytes, limit);
+}
+
 /// Counts from the iteration of the first touch.
 void Normalise(Position period, Tenant* tenant) {
   const std::int64_t shift = tenant->first.iteration;
@@ -182,7 +187,8 @@ std::vector<Tenant> DeviceTenants(const Plan& plan, const Contents& contents) {
                   .begin = x.begin,
                   .end = x.end,
                   .variable = x.variable};
-    if (tenant.size_bytes == 0 || (!tenant.first.exists() && !tenant.eternal)) continue;
+    if (!TakesBytes(tenant, plan.limit_bytes)) continue;
+    if (!tenant.first.exists() && !tenant.eternal) continue;
     Normalise(problem.period, &tenant);
     // Whether it is malloc'ed at position 0 or was there before cannot be told.
     if (!problem.cyclic && x.begin == 0 && x.copy_in < 0) tenant.first = {};
@@ -217,7 +223,7 @@ std::vector<Tenant> HostTenants(const Plan& plan, const Contents& contents, cons
                   .begin = saved.end + (copy.out.iteration - stay.copy_out.iteration) * period,
                   .end = filled.begin + in.iteration * period,
                   .variable = saved.variable};
-    if (tenant.size_bytes == 0) continue;
+    if (!TakesBytes(tenant, plan.host_limit_bytes)) continue;
     Normalise(period, &tenant);
     tenants.push_back(tenant);
   }

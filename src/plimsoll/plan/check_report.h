@@ -45,6 +45,11 @@ class CheckReport {
   std::vector<PlanViolation> violations_;
 };
 
+/// Whether [offset, offset + size) is part of [0, limit).
+inline bool IsWithin(Bytes offset, Bytes size, Bytes limit) {
+  return offset >= 0 && offset <= limit && size <= limit - offset;
+}
+
 /// Judges what can be seen without any order: kShape, kBoundary and kLimit. Returns whether the
 /// plan is in good enough shape to judge the rest: indices can be followed.
 bool CheckShape(const Plan& plan, CheckReport* report);

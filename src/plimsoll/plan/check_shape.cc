@@ -10,6 +10,9 @@ namespace {
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
+/// Far from where sums of a few positions leave 64 bits.
+constexpr Position kMostPositions = Position{1} << 48;
+
 template <typename T>
 bool Holds(const std::vector<T>& list, std::int64_t index) {
   return index >= 0 && At(index) < list.size();
@@ -30,7 +33,10 @@ class ShapeCheck {
  private:
   void CheckProblem() {
     const Problem& problem = plan_.problem;
-    if (problem.period < 1) report_.Add(PlanLaw::kShape, "the iteration has no positions");
+    if (problem.period < 1 || problem.period > kMostPositions) {
+      report_.Add(PlanLaw::kShape, fmt::format("the iteration has {} positions", problem.period));
+      return;
+    }
     for (std::size_t v = 0; v < problem.variables.size(); ++v) {
       const Variable& x = problem.variables[v];
       const bool around = x.begin == 0 && x.end == problem.period;
@@ -62,17 +68,19 @@ class ShapeCheck {
     const Op& op = problem.ops[index];
     const std::int64_t count = std::int64_t{op.read_count} + op.write_count;
     if (op.first_operand < 0 || op.read_count < 0 || op.write_count < 0 ||
-        op.first_operand + count > static_cast<std::int64_t>(problem.operands.size())) {
+        op.first_operand > static_cast<std::int64_t>(problem.operands.size()) - count) {
       report_.Add(PlanLaw::kShape, fmt::format("op {} has operands that do not exist", index));
       return;
     }
     for (std::int64_t k = 0; k < count; ++k) {
       const Operand& operand = problem.operands[At(op.first_operand + k)];
-      bool alive = Holds(problem.variables, operand.variable);
+      // What lives for a period at most is never older than an iteration.
+      bool alive =
+          Holds(problem.variables, operand.variable) && operand.age >= 0 && operand.age <= 1;
       if (alive) {
         const Variable& variable = problem.variables[At(operand.variable)];
         const Position time = op.position + operand.age * problem.period;
-        alive = operand.age >= 0 && variable.begin <= time && time < variable.end;
+        alive = variable.begin <= time && time < variable.end;
       }
       if (!alive) {
         report_.Add(PlanLaw::kShape, fmt::format("op {} touches variable {}, {} iterations old, "
@@ -189,7 +197,7 @@ class ShapeCheck {
 Bytes CheckTop(Bytes offset, Bytes size, Bytes limit, const std::string& who, Bytes highest,
                CheckReport* report) {
   if (size == 0) return highest;  // Reaches nowhere, wherever it is.
-  if (offset < 0 || offset > limit || size > limit - offset) {
+  if (!IsWithin(offset, size, limit)) {
     report->Add(PlanLaw::kLimit,
                 fmt::format("{} takes {} bytes from {} on, of {}", who, size, offset, limit));
     return highest;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <limits>
 #include <string>
 #include <utility>
 #include <variant>
@@ -256,6 +257,13 @@ TEST(CheckTest, RefusesIndicesOutOfRange) {
   refuse([](Plan* plan) { plan->problem.operands[0].variable = 9; });
   refuse([](Plan* plan) { plan->problem.operands[1].age = 1; });
   refuse([](Plan* plan) { plan->problem.ops[2].first_operand = 5; });
+  // Sums of these leave 64 bits.
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  refuse([](Plan* plan) { plan->problem.ops[2].first_operand = kHuge; });
+  refuse([](Plan* plan) { plan->problem.operands[1].age = std::numeric_limits<int>::max(); });
+  refuse([](Plan* plan) {
+    plan->problem.period = plan->problem.variables[0].end = plan->residencies[0].end = kHuge;
+  });
 }
 
 TEST(CheckTest, RefusesIterationsThatDoNotFitTogether) {
@@ -287,6 +295,9 @@ TEST(CheckTest, RefusesWhatReachesOverALimit) {
   plan = Swap();
   plan.host_limit_bytes = 3;
   ExpectRefused(plan, PlanLaw::kLimit, {"copy-out 3 of variable 1"});
+  plan.commands[3].host_offset = plan.commands[4].host_offset = plan.residencies[1].offset =
+      std::numeric_limits<Bytes>::max();
+  ExpectRefused(plan, PlanLaw::kLimit, {"residency 1 of variable 1"});
   plan = Swap();
   plan.footprint_bytes = 7;
   ExpectRefused(plan, PlanLaw::kLimit, {"footprint"});
