@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long suites: placement properties on a hundred thousand random problems, and the readers under a
-# fuzzer with sanitizers.
+# The long suites: placement properties, and plans with their judge against random execution, on a
+# hundred thousand random problems each, and the readers under a fuzzer with sanitizers.
 #
 #   scripts/soak.sh [CASES] [FUZZ_SECONDS]      default 100000 and 600
 set -euo pipefail
@@ -18,5 +18,9 @@ for test in tight_test search_test validator_test smartpool_test skyline_test re
             core_test baselines_test; do
   echo "== $test, $cases cases"
   build/release/src/plimsoll/place/$test --gtest_brief=1
+done
+for test in plan/check_test sim/interleaver_test; do
+  echo "== $test, $cases cases"
+  build/release/src/plimsoll/$test --gtest_brief=1
 done
 scripts/fuzz.sh "$fuzz_seconds"

@@ -65,7 +65,7 @@ inline constexpr std::array<MutationInfo, 16> kMutations = {{
     {Mutation::kAddOperand, "an op touches one more variable", 10, 40},
     {Mutation::kLongLag, "an edge comes from much earlier", 40, 10},
     {Mutation::kAddEdge, "an edge is added", 10, 40, 0},
-    {Mutation::kShiftResidency, "a residency begins or ends elsewhere", 10, 10, 0},
+    {Mutation::kShiftResidency, "a residency begins or ends elsewhere", 40, 10, 0},
     {Mutation::kEmptyVariable, "a variable has no bytes", 10, 0, 0},
     {Mutation::kRunOnce, "the plan runs once", 20, 10, 0},
 }};
