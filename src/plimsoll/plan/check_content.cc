@@ -161,6 +161,7 @@ class ResidencyCheck {
       return;
     }
     std::vector<Link> chain;
+    chain.reserve(own.size() + 1);
     for (auto r = saved; r != own.end(); ++r) chain.push_back({*r, 0});
     for (auto r = own.begin(); r != saved + 1; ++r) chain.push_back({*r, 1});
     for (std::size_t k = 0; k + 1 < chain.size(); ++k) CheckFollows(chain[k], chain[k + 1]);
@@ -177,6 +178,7 @@ class ResidencyCheck {
       return std::pair(lap(a), residency(a).begin) < std::pair(lap(b), residency(b).begin);
     });
     std::vector<Link> chain;
+    chain.reserve(own.size());
     for (const std::size_t r : own) chain.push_back({r, lap(r)});
     for (std::size_t k = 0; k < chain.size(); ++k) {
       const Residency& x = residency(own[k]);

@@ -1,50 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/plan/check.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <limits>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "plimsoll/plan/host_copies_for_test.h"
+#include "plimsoll/plan/check_for_test.h"
 #include "plimsoll/plan/random_plan_for_test.h"
 
 namespace plimsoll::plan {
 namespace {
-
-using ::testing::HasSubstr;
-
-void AddOp(Position position, std::initializer_list<Operand> reads,
-           std::initializer_list<Operand> writes, std::vector<Wait> waits, Plan* plan) {
-  Problem& problem = plan->problem;
-  Op op;
-  op.name = static_cast<std::int32_t>(problem.ops.size());
-  op.position = position;
-  op.first_operand = static_cast<std::int64_t>(problem.operands.size());
-  op.read_count = static_cast<std::int32_t>(reads.size());
-  op.write_count = static_cast<std::int32_t>(writes.size());
-  problem.operands.insert(problem.operands.end(), reads);
-  problem.operands.insert(problem.operands.end(), writes);
-  plan->queues[0].push_back(static_cast<CommandIndex>(plan->commands.size()));
-  plan->commands.push_back(
-      {Queue::kCompute, static_cast<OpIndex>(problem.ops.size()), -1, 0, std::move(waits)});
-  problem.ops.push_back(op);
-}
-
-void AddCopy(Queue queue, ResidencyIndex residency, Bytes host_offset, std::vector<Wait> waits,
-             Plan* plan) {
-  const auto index = static_cast<CommandIndex>(plan->commands.size());
-  plan->queues[static_cast<std::size_t>(queue)].push_back(index);
-  plan->commands.push_back({queue, -1, residency, host_offset, std::move(waits)});
-  Residency& r = plan->residencies[static_cast<std::size_t>(residency)];
-  (queue == Queue::kCopyIn ? r.copy_in : r.copy_out) = index;
-}
 
 /// Weights stay; x leaves for the host, and y has its bytes meanwhile.
 ///
@@ -115,71 +85,6 @@ Plan Ring() {
   return plan;
 }
 
-/// x is saved once and brought back twice, from the same host bytes: back only reads it. Then u is
-/// saved to those bytes, and comes back to where x was dropped.
-///
-///     position   0   1    2   3    4   5    6   7    8   9    10
-///     compute        conv     relu     back     loss     update
-///     x          ├────────┤        ├────────┤                    at 0, out and in again
-///                                                    ├────────┤  at 8, in again
-///     y                   ├────────┤                             at 0
-///     u          ├────────┤                                      at 4
-///                                                    ├────────┤  at 0
-///     host                [x out][x in]    [x in]
-///                                               [u out][u in]    at 0 of the slab
-Plan Reuse() {
-  Plan plan;
-  plan.problem.period = 11;
-  plan.problem.op_names = {"conv", "relu", "back", "loss", "update"};
-  plan.problem.variables = {{.size_bytes = 4, .begin = 0, .end = 10},
-                            {.size_bytes = 4, .begin = 0, .end = 10},
-                            {.size_bytes = 4, .begin = 2, .end = 4}};
-  plan.residencies = {{0, 0, 2, 0, -1, -1}, {0, 4, 6, 0, -1, -1},  {0, 8, 10, 8, -1, -1},
-                      {1, 0, 2, 4, -1, -1}, {1, 8, 10, 0, -1, -1}, {2, 2, 4, 0, -1, -1}};
-  AddOp(1, {}, {{0, 0}, {1, 0}}, {}, &plan);
-  AddOp(3, {}, {{2, 0}}, {{5, 0}}, &plan);
-  AddOp(5, {{0, 0}}, {}, {{6, 0}}, &plan);
-  AddOp(7, {}, {}, {}, &plan);
-  AddOp(9, {{0, 0}, {1, 0}}, {}, {{9, 0}}, &plan);
-  AddCopy(Queue::kCopyOut, 0, 0, {{0, 0}}, &plan);
-  AddCopy(Queue::kCopyIn, 1, 0, {{5, 0}, {1, 0}}, &plan);
-  AddCopy(Queue::kCopyIn, 2, 0, {{5, 0}}, &plan);
-  AddCopy(Queue::kCopyOut, 3, 0, {{0, 0}, {7, 0}}, &plan);
-  AddCopy(Queue::kCopyIn, 4, 0, {{8, 0}, {2, 0}}, &plan);
-  plan.limit_bytes = plan.footprint_bytes = 12;
-  plan.host_limit_bytes = plan.host_bytes = 4;
-  return plan;
-}
-
-/// Weights that conv writes and back reads leave twice per iteration, and are saved once.
-///
-///     position   0   1    2   3    4   5    6   7    8
-///     compute        conv     relu     back     loss     │   conv
-///     weights    ────────┤         ├────────┤        ├───────────── at 0
-///     y                   ├────────┤                                at 0
-///     z                                     ├────────┤              at 0
-///     host                [out] [in]            [in]
-Plan ReuseRing() {
-  Plan plan;
-  plan.problem.period = 9;
-  plan.problem.op_names = {"conv", "relu", "back", "loss"};
-  plan.problem.variables = {
-      {.size_bytes = 4, .begin = 0, .end = 9, .kind = VariableKind::kPersistent},
-      {.size_bytes = 4, .begin = 2, .end = 4},
-      {.size_bytes = 4, .begin = 6, .end = 8}};
-  plan.residencies = {
-      {0, 8, 11, 0, -1, -1}, {0, 4, 6, 0, -1, -1}, {1, 2, 4, 0, -1, -1}, {2, 6, 8, 0, -1, -1}};
-  AddOp(1, {{0, 0}}, {{0, 0}}, {{6, 1}}, &plan);
-  AddOp(3, {}, {{1, 0}}, {{4, 0}}, &plan);
-  AddOp(5, {{0, 0}}, {}, {{5, 0}}, &plan);
-  AddOp(7, {}, {{2, 0}}, {}, &plan);
-  AddCopy(Queue::kCopyOut, 0, 0, {{0, 0}}, &plan);
-  AddCopy(Queue::kCopyIn, 1, 0, {{4, 0}, {1, 0}}, &plan);
-  AddCopy(Queue::kCopyIn, 0, 0, {{3, 0}}, &plan);
-  plan.limit_bytes = plan.footprint_bytes = plan.host_limit_bytes = plan.host_bytes = 4;
-  return plan;
-}
-
 /// One op with two workspaces, both freed before it runs, as recorders write it down.
 Plan Workspaces(Position second_begin) {
   Plan plan;
@@ -192,19 +97,6 @@ Plan Workspaces(Position second_begin) {
   AddOp(4, {}, {}, {}, &plan);
   plan.limit_bytes = plan.footprint_bytes = 4;
   return plan;
-}
-
-/// Expects one violation at least: of that law first, with these words in its message.
-void ExpectRefused(const Plan& plan, PlanLaw law, std::initializer_list<std::string> words) {
-  const std::vector<PlanViolation> violations = CheckPlan(plan);
-  ASSERT_FALSE(violations.empty());
-  EXPECT_EQ(violations[0].law, law) << violations[0].message;
-  for (const std::string& word : words) EXPECT_THAT(violations[0].message, HasSubstr(word));
-}
-
-void ExpectAccepted(const Plan& plan) {
-  const std::vector<PlanViolation> violations = CheckPlan(plan);
-  EXPECT_TRUE(violations.empty()) << Name(violations[0].law) << ": " << violations[0].message;
 }
 
 TEST(CheckTest, AcceptsPlansThatAreRight) {
@@ -344,65 +236,6 @@ TEST(CheckTest, RefusesContentFromNowhere) {
   ExpectRefused(plan, PlanLaw::kContent, {"variable 1", "op 0 (conv)", "copy-in 3 of variable 1"});
 }
 
-TEST(CheckTest, AcceptsAHostCopyThatIsUsedAgain) {
-  Plan plan = Reuse();
-  ExpectAccepted(plan);
-  plan.problem.cyclic = false;
-  ExpectAccepted(plan);
-  plan = ReuseRing();
-  ExpectAccepted(plan);
-  plan.problem.cyclic = false;
-  plan.commands[0].waits = {};
-  ExpectAccepted(plan);
-}
-
-TEST(CheckTest, RefusesToDropWhatIsWritten) {
-  Plan plan = Reuse();
-  plan.problem.ops[2].read_count = 0;  // Back writes x instead.
-  plan.problem.ops[2].write_count = 1;
-  ExpectRefused(plan, PlanLaw::kContent, {"copy-in 7 of variable 0", "op 2 (back)"});
-  plan = ReuseRing();  // What back has read is saved, and what conv has written is not.
-  plan.residencies[0].copy_out = -1;
-  plan.residencies[1].copy_out = 4;
-  plan.commands[4].residency = 1;
-  plan.commands[4].waits = {{2, 0}};
-  plan.commands[1].waits = {};
-  plan.commands[5].waits = {{1, 0}};
-  plan.commands[3].waits = {{4, 0}};
-  ExpectRefused(plan, PlanLaw::kContent, {"copy-in 5 of variable 0", "op 0 (conv)"});
-}
-
-TEST(CheckTest, RefusesToDropWhatWasNeverSaved) {
-  Plan plan = Reuse();
-  host_copies::RemoveCommand(5, &plan);
-  ExpectRefused(plan, PlanLaw::kContent, {"copy-in 5 of variable 0", "op 0 (conv)"});
-  std::swap(plan.problem.ops[0].read_count, plan.problem.ops[0].write_count);
-  ExpectRefused(plan, PlanLaw::kContent, {"copy-in 5 of variable 0", "op 0 (conv)"});
-  plan = ReuseRing();
-  host_copies::RemoveCommand(4, &plan);
-  ExpectRefused(plan, PlanLaw::kBoundary, {"copy-in 4 of variable 0", "op 0 (conv)"});
-}
-
-TEST(CheckTest, RefusesASecondCopyInOfWhatIsNotSaved) {
-  const auto refuse = [](Plan plan, std::initializer_list<std::string> words) {
-    ExpectRefused(plan, PlanLaw::kSaved, words);
-  };
-  Plan plan = Reuse();
-  plan.commands[7].host_offset = 1;
-  plan.host_limit_bytes = plan.host_bytes = 5;
-  refuse(plan, {"copy-in 7 of variable 0", "copy-out 5 of variable 0"});
-  plan = Reuse();
-  plan.queues[2] = {7, 6, 9};
-  plan.commands[7].waits = {};
-  refuse(plan, {"copy-in 7 of variable 0", "copy-out 5 of variable 0"});
-  plan.commands[7].waits = {{5, 1}};  // Of the iteration before.
-  refuse(plan, {"copy-in 7 of variable 0", "copy-out 5 of variable 0"});
-  plan = ReuseRing();
-  plan.queues[2] = {6, 5};
-  plan.commands[6].waits = {{3, 1}};
-  refuse(plan, {"copy-in 6 of variable 0", "copy-out 4 of variable 0"});
-}
-
 TEST(CheckTest, RefusesAVersionThatIsTooOld) {
   Plan plan = Swap();
   plan.commands[0].waits = {{3, 0}};
@@ -496,39 +329,6 @@ TEST(CheckTest, RefusesHostBytesInUse) {
                 {"copy-in 4 of variable 1", "copy-out 5 of variable 3", "[3, 4)"});
 }
 
-TEST(CheckTest, RefusesHostBytesThatWillBeReadAgain) {
-  Plan plan = Reuse();
-  plan.commands[8].waits = {{0, 0}, {6, 0}};  // After the first copy in of x alone.
-  ExpectRefused(plan, PlanLaw::kHostAddress,
-                {"copy-in 7 of variable 0", "copy-out 8 of variable 1", "[0, 4)"});
-  plan.queues[2] = {7, 6, 9};  // Now that is the last one.
-  ExpectAccepted(plan);
-  plan.commands[8].waits = {{0, 0}, {7, 0}};
-  ExpectRefused(plan, PlanLaw::kHostAddress,
-                {"copy-in 6 of variable 0", "copy-out 8 of variable 1", "[0, 4)"});
-}
-
-TEST(CheckTest, RefusesBytesOfWhatIsDroppedBeforeItsLastOp) {
-  Plan plan = Reuse();
-  plan.commands[9].waits = {{8, 0}};
-  ExpectRefused(plan, PlanLaw::kAddress, {"op 2 (back) of variable 0", "copy-in 9 of variable 1"});
-  plan = Reuse();
-  plan.residencies[1].end = 8;
-  plan.problem.ops[3].read_count = 1;  // Loss reads x, too.
-  ExpectRefused(plan, PlanLaw::kAddress, {"op 3 (loss) of variable 0", "copy-in 9 of variable 1"});
-  plan.commands[9].waits = {{8, 0}, {3, 0}};
-  ExpectAccepted(plan);
-  plan = ReuseRing();
-  plan.commands[6].waits = {};
-  ExpectRefused(plan, PlanLaw::kAddress, {"op 2 (back) of variable 0", "copy-in 6 of variable 0"});
-}
-
-TEST(CheckTest, RefusesADroppedCopyThatNoOpTouches) {
-  Plan plan = Reuse();
-  plan.problem.ops[2].read_count = 0;
-  ExpectRefused(plan, PlanLaw::kContent, {"copy-in 6 of variable 0", "residency 1"});
-}
-
 /// The op that needs the weights back has scratch, freed before it runs: both are there together.
 ///
 ///     position   0    1    2   3   4
@@ -572,22 +372,6 @@ TEST(CheckTest, AcceptsWhateverTheSchedulerMakes) {
   }
   EXPECT_GT(made, cases / 3);
   EXPECT_GT(copies, cases / 3);
-}
-
-TEST(CheckTest, AcceptsPlansThatUseHostCopiesAgain) {
-  const int cases = PlanCaseCount(4000);
-  int drops = 0;
-  for (int c = 0; c < cases; ++c) {
-    PlanRandom random(static_cast<std::uint64_t>(c) + 2'000'000'000);
-    std::optional<Plan> plan = RandomPlan(&random);
-    if (!plan) continue;
-    drops += host_copies::ReuseHostCopies(&*plan, &random);
-    const std::vector<PlanViolation> violations = CheckPlan(*plan);
-    ASSERT_TRUE(violations.empty())
-        << "case " << c << "\n"
-        << Dump(*plan) << Name(violations[0].law) << ": " << violations[0].message;
-  }
-  EXPECT_GT(drops, cases / 10);
 }
 
 }  // namespace
