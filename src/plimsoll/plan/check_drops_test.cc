@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -239,11 +240,13 @@ TEST(CheckDropsTest, RefusesADroppedCopyThatNoOpTouches) {
 
 TEST(CheckDropsTest, AcceptsPlansThatUseHostCopiesAgain) {
   const int cases = PlanCaseCount(4000);
+  int made = 0;
   int drops = 0;
   for (int c = 0; c < cases; ++c) {
     PlanRandom random(static_cast<std::uint64_t>(c) + 2'000'000'000);
     std::optional<Plan> plan = RandomPlan(&random);
     if (!plan) continue;
+    ++made;
     drops += host_copies::ReuseHostCopies(&*plan, &random);
     const std::vector<PlanViolation> violations = CheckPlan(*plan);
     ASSERT_TRUE(violations.empty())
@@ -251,6 +254,7 @@ TEST(CheckDropsTest, AcceptsPlansThatUseHostCopiesAgain) {
         << Dump(*plan) << Name(violations[0].law) << ": " << violations[0].message;
   }
   EXPECT_GT(drops, cases / 10);
+  std::cout << made << " plans of " << cases << " problems, " << drops << " drops\n";
 }
 
 }  // namespace
