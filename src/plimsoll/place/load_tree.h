@@ -32,6 +32,11 @@ class LoadTree {
     return Find(1, 0, static_cast<SectionIndex>(capacity_), {begin, end}).second;
   }
 
+  /// Returns the highest load in [begin, end). REQUIRES: begin < end.
+  Units HighestIn(SectionIndex begin, SectionIndex end) const {
+    return Highest(1, 0, static_cast<SectionIndex>(capacity_), {begin, end});
+  }
+
  private:
   void Pull(std::size_t node) {
     heaviest_[node] = std::max(heaviest_[2 * node], heaviest_[2 * node + 1]) + pending_[node];
@@ -51,7 +56,17 @@ class LoadTree {
     Pull(node);
   }
 
-  /// The heaviest load of the range, less what is pending above the node, and its section.
+  /// The highest load of the range, less what is pending above the node.
+  Units Highest(std::size_t node, SectionIndex begin, SectionIndex end, SectionRange range) const {
+    if (range.begin <= begin && end <= range.end) return heaviest_[node];
+    const SectionIndex middle = (begin + end) / 2;
+    if (range.end <= middle) return pending_[node] + Highest(2 * node, begin, middle, range);
+    if (range.begin >= middle) return pending_[node] + Highest(2 * node + 1, middle, end, range);
+    return pending_[node] + std::max(Highest(2 * node, begin, middle, range),
+                                     Highest(2 * node + 1, middle, end, range));
+  }
+
+  /// The same with its section.
   std::pair<Units, SectionIndex> Find(std::size_t node, SectionIndex begin, SectionIndex end,
                                       SectionRange range) const {
     if (end - begin == 1) return {heaviest_[node], begin};

@@ -16,6 +16,9 @@ struct PlannerOptions {
   Bytes capacity_bytes = -1;
   /// Anytime planners return the best that they have after this many seconds.
   double time_budget_seconds = 5;
+  /// If not negative, the budget is instead so many nodes of the search, whatever time they take,
+  /// so that equal questions have equal answers; and no rivals are tried.
+  std::int64_t node_budget = -1;
   /// For planners that draw random numbers; equal seeds give equal placements as long as the time
   /// budget does not cut the search off.
   std::uint64_t seed = 1;

@@ -19,11 +19,16 @@ constexpr std::int32_t kNobody = std::numeric_limits<std::int32_t>::max();
 /// The tops of what has been placed: plateaus from left to right, and the lowest of them at hand.
 class Plateaus {
  public:
-  explicit Plateaus(SectionIndex section_count)
-      : end_(static_cast<std::size_t>(section_count) + 1, kNone),
-        begin_of_end_(static_cast<std::size_t>(section_count) + 1, kNone),
-        height_(static_cast<std::size_t>(section_count) + 1, 0) {
-    Insert({0, section_count}, 0);
+  /// Begins with a ground of the given height in each section.
+  explicit Plateaus(const std::vector<Units>& ground)
+      : end_(ground.size() + 1, kNone),
+        begin_of_end_(ground.size() + 1, kNone),
+        height_(ground.size() + 1, 0) {
+    const auto count = static_cast<SectionIndex>(ground.size());
+    for (SectionIndex begin = 0, end = 1; begin < count; begin = end, ++end) {
+      while (end < count && ground[end] == ground[begin]) ++end;
+      Insert({begin, end}, ground[begin]);
+    }
   }
 
   /// The leftmost of the lowest plateaus, and its height.
@@ -118,6 +123,33 @@ SkylineDiver::SkylineDiver(const Reduced& reduced) : reduced_(reduced) {
     span_[leaf] = hull;
   }
   while (leaf_capacity_ < static_cast<Index>(count)) leaf_capacity_ *= 2;
+  std::vector<SectionIndex> lengths(count, 0);
+  for (std::size_t leaf = 0; leaf < count; ++leaf) {
+    const std::vector<SectionRange>& ranges = reduced.items[item_of_leaf_[leaf]].ranges;
+    const bool around =
+        ranges.size() == 2 && ranges[0].begin == 0 && ranges[1].end == reduced.section_count;
+    if (!around) continue;
+    ground_.push_back(static_cast<Index>(leaf));
+    for (const SectionRange& range : ranges) lengths[leaf] += range.end - range.begin;
+  }
+  std::stable_sort(ground_.begin(), ground_.end(),
+                   [&](Index a, Index b) { return lengths[a] > lengths[b]; });
+}
+
+std::vector<Units> SkylineDiver::LayGround(std::vector<Units>* offsets) {
+  std::vector<Units> ground(static_cast<std::size_t>(reduced_.section_count), 0);
+  Units top = 0;
+  for (const Index leaf : ground_) {
+    const Index i = item_of_leaf_[leaf];
+    const Reduced::Item& item = reduced_.items[i];
+    (*offsets)[i] = AlignUp(top, item.alignment);
+    top = (*offsets)[i] + item.size;
+    for (const SectionRange& range : item.ranges) {
+      std::fill(ground.begin() + range.begin, ground.begin() + range.end, top);
+    }
+    Remove(leaf);
+  }
+  return ground;
 }
 
 void SkylineDiver::RankBy(DiveKey key) {
@@ -233,9 +265,14 @@ std::vector<Units> SkylineDiver::Dive(DiveKey key, bool critical_first) {
   if (offsets.empty()) return offsets;
   RankBy(key);
   BuildTree();
-  Plateaus plateaus(reduced_.section_count);
+  Plateaus plateaus(LayGround(&offsets));
   LoadTree remaining(critical_first ? reduced_.load : std::vector<Units>{});
-  for (std::size_t left = offsets.size(); left > 0;) {
+  for (const Index leaf : ground_) {
+    if (!critical_first) break;
+    const Reduced::Item& item = reduced_.items[item_of_leaf_[leaf]];
+    for (const SectionRange& x : item.ranges) remaining.Add(x.begin, x.end, -item.size);
+  }
+  for (std::size_t left = offsets.size() - ground_.size(); left > 0;) {
     const auto [plateau, height] = plateaus.Lowest();
     Index leaf = -1;
     if (critical_first) {

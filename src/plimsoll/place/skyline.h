@@ -27,7 +27,10 @@ enum class DiveKey { kArea, kTimeArea, kLength, kTime, kSize };
 /// end sections and keys. Handles a million items in about a second. An object may dive again and
 /// again; it keeps its index.
 ///
-/// REQUIRES: no fixed items. Gaps are not used: an item with gaps takes its whole hull.
+/// Items that live around the end of a cycle are the ground: they are all live at its beginning, so
+/// they are stacked there, the longest first, and everything else is placed on top of them.
+///
+/// REQUIRES: no fixed items. Other gaps are not used: such an item takes its whole hull.
 class SkylineDiver {
  public:
   explicit SkylineDiver(const Reduced& reduced);
@@ -48,6 +51,8 @@ class SkylineDiver {
   };
 
   void RankBy(DiveKey key);
+  /// Places the items around the end; returns the height of the ground in each section.
+  std::vector<Units> LayGround(std::vector<Units>* offsets);
   void Pull(std::size_t node);
   void BuildTree();
   void Remove(Index leaf);
@@ -61,6 +66,7 @@ class SkylineDiver {
   std::vector<Index> item_of_leaf_;  // Leaves are items sorted by first section, then end.
   std::vector<SectionRange> span_;   // Per leaf.
   std::vector<Index> first_leaf_;    // Per section: the first leaf that begins there or later.
+  std::vector<Index> ground_;        // Leaves that live around the end, the longest first.
   std::vector<std::int32_t> rank_;   // Per leaf; smaller is better.
   std::vector<Index> leaf_of_rank_;
   Index leaf_capacity_ = 1;  // A power of two.

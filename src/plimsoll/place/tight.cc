@@ -14,6 +14,7 @@
 //      less).
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -37,16 +38,20 @@ class TightPlanner {
   TightPlanner(const Problem& problem, const PlannerOptions& options)
       : problem_(problem),
         options_(options),
-        deadline_(options.time_budget_seconds),
+        deadline_(options.node_budget < 0 ? Deadline(options.time_budget_seconds)
+                                          : Deadline::Never()),
+        nodes_left_(options.node_budget < 0 ? kUnlimited : options.node_budget),
         reduced_(Reduce(problem)),
         bound_(reduced_.lower_bound) {}
 
   Placement Run() {
     best_.lower_bound_bytes = reduced_.has_padding ? LowerBound(problem_) : bound_ * reduced_.unit;
     if (!reduced_.has_fixed) TryDives();
-    if (!Done() && (reduced_.has_fixed || reduced_.has_gaps)) TryInOrder();
+    // Dives use no gaps but those around the end of a cycle.
+    const bool small = reduced_.items.size() <= kLarge;
+    if (!Done() && (reduced_.has_fixed || (reduced_.has_gaps && small))) TryInOrder();
     if (!Done() && !GoodEnough() && BestHeight() > bound_) SearchCores();
-    if (!Done() && !GoodEnough()) TryRivals();
+    if (!Done() && !GoodEnough() && options_.node_budget < 0) TryRivals();
     best_.lower_bound_bytes = BoundBytes();
     return std::move(best_);
   }
@@ -157,9 +162,9 @@ class TightPlanner {
         has_capacity ? (options_.capacity_bytes + reduced_.unit - 1) / reduced_.unit : 0;
     cores_ = ExtractCores(reduced_, std::max(wanted, bound_));
     searches_.resize(cores_.size());
-    for (int round = 0; !cores_.empty() && !Done() && !deadline_.passed(); ++round) {
+    for (int round = 0; !cores_.empty() && !Done() && !IsOver(); ++round) {
       Units low = std::max(bound_, wanted);
-      while (low < BestHeight() && !Done() && !deadline_.passed()) {
+      while (low < BestHeight() && !Done() && !IsOver()) {
         if (TryCapacity(low, round)) continue;
         if (has_capacity && options_.capacity_bytes < BoundBytes()) return;  // Proved.
         if (has_capacity) break;
@@ -179,7 +184,7 @@ class TightPlanner {
       strategy.noise = round == 0 ? 0 : 0.1;
       for (std::size_t c = first_core_; c < cores_.size(); ++c) {
         const SearchStatus status = SearchCore(c, capacity, strategy, round);
-        if (deadline_.passed()) return false;
+        if (IsOver() && status != SearchStatus::kFound) return false;
         if (status == SearchStatus::kInfeasible) {
           bound_ = std::max(bound_, capacity + 1);
           return false;
@@ -201,7 +206,10 @@ class TightPlanner {
       searches_[c] = std::make_unique<SkylineSearch>(core.problem, options_.seed + c);
     }
     const auto patience = static_cast<std::int64_t>(2 * core.items.size() + 500) << round;
-    return searches_[c]->Run(capacity - core.base_height, strategy, patience, deadline_);
+    const SearchStatus status = searches_[c]->Run(capacity - core.base_height, strategy,
+                                                  std::min(patience, nodes_left_), deadline_);
+    if (nodes_left_ != kUnlimited) nodes_left_ -= std::min(nodes_left_, searches_[c]->nodes());
+    return status;
   }
 
   /// Puts the rest around the placed core, first-fit by decreasing area; true if all of it is
@@ -234,7 +242,11 @@ class TightPlanner {
     return BestHeight() <= capacity;
   }
 
+  /// Whether the budget of the search is spent.
+  bool IsOver() const { return nodes_left_ == 0 || deadline_.passed(); }
+
   static constexpr int kMostRounds = 40;
+  static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kLarge = 10'000;
   static constexpr std::size_t kHuge = 200'000;
   static constexpr double kGoodEnough = 1.005;
@@ -242,6 +254,7 @@ class TightPlanner {
   const Problem& problem_;
   const PlannerOptions& options_;
   const Deadline deadline_;
+  std::int64_t nodes_left_;  // Of the search.
   const Reduced reduced_;
   Units bound_;  // In rounded units; raised by proofs.
   Placement best_;

@@ -13,7 +13,6 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The absences of one variable, on its own axis and in order, with their two commands.
 struct Leave {
-  const Absence* absence;
   Position released;
   Position acquired;
   CommandIndex out;
@@ -57,19 +56,15 @@ void AddResidencies(const Problem& problem, VariableIndex v, const std::vector<L
   }
 }
 
-/// Orders the copies of the plan; `need` is the position by which each copy in is needed.
-void OrderCopies(const std::vector<std::tuple<OpIndex, CommandIndex>>& outs,
-                 const std::vector<std::tuple<Position, CommandIndex>>& needs, Plan* plan) {
-  auto sorted_outs = outs;
-  std::sort(sorted_outs.begin(), sorted_outs.end());
-  for (const auto& [op, command] : sorted_outs) plan->queues[1].push_back(command);
-  std::vector<std::tuple<Position, Position, CommandIndex>> ins;
-  for (const auto& [need, command] : needs) {
-    const Residency& residency = plan->residencies[At(plan->commands[At(command)].residency)];
-    ins.emplace_back(residency.begin, need, command);
-  }
-  std::sort(ins.begin(), ins.end());
-  for (const auto& [begin, need, command] : ins) plan->queues[2].push_back(command);
+/// A copy and what it is ordered by.
+using RankedCopy = std::tuple<Position, Position, CommandIndex>;
+
+std::vector<CommandIndex> Rank(std::vector<RankedCopy> copies) {
+  std::sort(copies.begin(), copies.end());
+  std::vector<CommandIndex> commands;
+  commands.reserve(copies.size());
+  for (const RankedCopy& copy : copies) commands.push_back(std::get<2>(copy));
+  return commands;
 }
 
 }  // namespace
@@ -86,34 +81,44 @@ std::string_view Name(Queue queue) {
   return "?";
 }
 
-Plan Assemble(const Problem& problem, const std::vector<Absence>& absences) {
+Plan Assemble(const Problem& problem, const std::vector<Absence>& absences,
+              const std::vector<Bytes>& host_offsets) {
   Plan plan;
   plan.problem = problem;
+  plan.iterations = problem.laps;
+  plan.commands.reserve(problem.ops.size() + 2 * absences.size());
   for (std::size_t i = 0; i < problem.ops.size(); ++i) {
     plan.commands.push_back({Queue::kCompute, static_cast<OpIndex>(i), -1, 0, {}});
     plan.queues[0].push_back(static_cast<CommandIndex>(i));
   }
+  const auto add_copy = [&](Queue queue, Bytes host_offset) {
+    plan.commands.push_back({queue, -1, -1, host_offset, {}});
+    return static_cast<CommandIndex>(plan.commands.size()) - 1;
+  };
   std::vector<std::vector<Leave>> leaves(problem.variables.size());
-  std::vector<std::tuple<OpIndex, CommandIndex>> outs;
-  std::vector<std::tuple<Position, CommandIndex>> needs;
-  for (const Absence& absence : absences) {
-    const Variable& variable = problem.variables[At(absence.gap.variable)];
-    const auto out = static_cast<CommandIndex>(plan.commands.size());
-    plan.commands.push_back({Queue::kCopyOut, -1, -1, 0, {}});
-    plan.commands.push_back({Queue::kCopyIn, -1, -1, 0, {}});
-    outs.emplace_back(absence.gap.after, out);
-    needs.emplace_back(absence.gap.end, out + 1);
+  std::vector<RankedCopy> outs;
+  std::vector<RankedCopy> ins;
+  for (std::size_t k = 0; k < absences.size(); ++k) {
+    const Absence& absence = absences[k];
+    const Gap& gap = absence.gap;
+    const CommandIndex out = absence.saves ? add_copy(Queue::kCopyOut, host_offsets[k]) : -1;
+    const CommandIndex in = add_copy(Queue::kCopyIn, host_offsets[k]);
+    if (out >= 0) outs.emplace_back(gap.after, 0, out);
+    const Position lap = absence.acquired / problem.period * problem.period;
+    ins.emplace_back(absence.acquired - lap, gap.end - lap, in);
     // A gap in the iteration after the malloc lies further on the variable's own axis.
-    const Position shift = absence.gap.begin <= variable.begin ? problem.period : 0;
-    leaves[At(absence.gap.variable)].push_back(
-        {&absence, absence.released + shift, absence.acquired + shift, out, out + 1});
+    const bool later = gap.begin <= problem.variables[At(gap.variable)].begin;
+    const Position shift = later ? problem.period : 0;
+    leaves[At(gap.variable)].push_back(
+        {absence.released + shift, absence.acquired + shift, out, in});
   }
   for (std::size_t v = 0; v < problem.variables.size(); ++v) {
     std::sort(leaves[v].begin(), leaves[v].end(),
               [](const Leave& a, const Leave& b) { return a.released < b.released; });
     AddResidencies(problem, static_cast<VariableIndex>(v), leaves[v], &plan);
   }
-  OrderCopies(outs, needs, &plan);
+  plan.queues[1] = Rank(std::move(outs));
+  plan.queues[2] = Rank(std::move(ins));
   return plan;
 }
 

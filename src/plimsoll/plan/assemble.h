@@ -17,12 +17,17 @@ struct Absence {
   Gap gap;
   Position released = 0;  ///< From here on, others may have its bytes, once they are copied out.
   Position acquired = 0;  ///< From here on, it has bytes again, to be copied into.
+  /// Whether it is copied out. False if the copy that the absence before it has left on the host,
+  /// and that it came back from, is still what it holds.
+  bool saves = true;
 };
 
 /// Returns a plan with all residencies, commands and queues of the absences; without addresses and
 /// wait edges. Copies out are queued in the order of the ops that they follow, copies in in the
-/// order of the positions at which they may begin. REQUIRES: absences of one variable are disjoint.
-Plan Assemble(const Problem& problem, const std::vector<Absence>& absences);
+/// order of the positions at which they may begin. Host offsets are those of `host_offsets`, one
+/// for each absence. REQUIRES: absences of one variable are disjoint.
+Plan Assemble(const Problem& problem, const std::vector<Absence>& absences,
+              const std::vector<Bytes>& host_offsets);
 
 /// Returns the residency as a rectangle of the placement problem of one iteration.
 place::Buffer ToBuffer(const Problem& problem, const Residency& residency, Bytes alignment);

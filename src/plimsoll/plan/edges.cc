@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/plan/gaps.h"
@@ -107,24 +110,49 @@ class EdgeDrawer {
   }
 
   void DrawDataEdges() {
-    // The residency of a variable that comes before one that a copy fills.
     for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
       const Residency& residency = plan_.residencies[r];
       const Touches& touches = touches_[r];
       if (residency.copy_out >= 0) Draw(residency.copy_out, touches.last_op.command, 0);
-      if (residency.copy_in < 0) continue;
-      Draw(touches.first_op.command, residency.copy_in, touches.first_op.shift);
-      const std::size_t saved = SavedBefore(r);
-      // How many iterations after the beginning of the saved residency this one begins.
-      const Residency& before = plan_.residencies[saved];
-      const std::int64_t laps = LapsUntil(before.end, residency.begin);
-      Draw(residency.copy_in, before.copy_out, laps - touches_[saved].last.shift);
+      if (residency.copy_in >= 0) {
+        Draw(touches.first_op.command, residency.copy_in, touches.first_op.shift);
+      }
+    }
+    std::vector<std::vector<std::size_t>> of_variable(plan_.problem.variables.size());
+    for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
+      of_variable[At(plan_.residencies[r].variable)].push_back(r);
+    }
+    for (std::size_t v = 0; v < of_variable.size(); ++v) {
+      if (of_variable[v].size() > 1 || plan_.problem.variables[v].persistent()) {
+        DrawCopiesOf(plan_.problem.variables[v], &of_variable[v]);
+      }
     }
   }
 
-  /// The residency whose copy out a copy in brings back: copies of a gap are made in pairs.
-  std::size_t SavedBefore(std::size_t r) const {
-    return At(plan_.commands[At(plan_.residencies[r].copy_in) - 1].residency);
+  /// Makes every copy in of a variable wait for the last copy out before it.
+  void DrawCopiesOf(const Variable& variable, std::vector<std::size_t>* own) {
+    // In the order of its life: what begins before the malloc is of the iteration after.
+    const auto lap = [&](std::size_t r) {
+      return plan_.residencies[r].begin < variable.begin ? std::int64_t{1} : 0;
+    };
+    std::sort(own->begin(), own->end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(lap(a), plan_.residencies[a].begin) <
+             std::pair(lap(b), plan_.residencies[b].begin);
+    });
+    Touch saved;  // In which iteration of the variable's life.
+    // Around the cycle, what the end saves is what the beginning brings back.
+    for (std::int64_t around = variable.persistent() ? 0 : 1; around < 2; ++around) {
+      for (const std::size_t r : *own) {
+        const Residency& residency = plan_.residencies[r];
+        const std::int64_t begins = lap(r) + around;
+        if (residency.copy_in >= 0 && saved.command >= 0) {
+          Draw(residency.copy_in, saved.command, begins - saved.shift);
+        }
+        if (residency.copy_out >= 0) {
+          saved = {residency.copy_out, begins + touches_[r].last_op.shift};
+        }
+      }
+    }
   }
 
   /// The smallest number of iterations after which a residency that begins at `begin` follows one
@@ -134,21 +162,48 @@ class EdgeDrawer {
     return end <= begin ? 0 : (end - begin + period - 1) / period;
   }
 
+  /// A line sweeps over the offsets and keeps who has its byte, in the order of positions. Whoever
+  /// follows another there waits for it; who is further back waits for those between.
   void DrawAddressEdges() {
-    std::vector<std::size_t> order;
+    struct Event {
+      Bytes offset;
+      bool enters;
+      std::size_t residency;
+    };
+    std::vector<Event> events;
     for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
-      if (SizeOf(r) > 0) order.push_back(r);
+      if (SizeOf(r) == 0 || touches_[r].first.command < 0) continue;
+      events.push_back({plan_.residencies[r].offset, true, r});
+      events.push_back({plan_.residencies[r].offset + SizeOf(r), false, r});
     }
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return plan_.residencies[a].offset < plan_.residencies[b].offset;
-    });
-    // Pairs that share bytes: by offset, each with those that begin below its top.
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const Bytes top = plan_.residencies[order[i]].offset + SizeOf(order[i]);
-      for (std::size_t j = i; j < order.size() && plan_.residencies[order[j]].offset < top; ++j) {
-        DrawFollowing(order[i], order[j]);
-        if (i != j) DrawFollowing(order[j], order[i]);
+    std::sort(events.begin(), events.end(),
+              [](const Event& a, const Event& b) { return a.offset < b.offset; });
+    for (std::size_t first = 0; first < events.size();) {
+      std::size_t end = first;
+      for (; end < events.size() && events[end].offset == events[first].offset; ++end) {
+        if (!events[end].enters) ring_.erase(KeyOf(events[end].residency));
       }
+      for (std::size_t e = first; e < end; ++e) {
+        if (events[e].enters) ring_.insert(KeyOf(events[e].residency));
+      }
+      for (std::size_t e = first; e < end; ++e) DrawAround(events[e].residency);
+      first = end;
+    }
+  }
+
+  using Key = std::pair<Position, std::size_t>;
+  Key KeyOf(std::size_t r) const { return {plan_.residencies[r].begin, r}; }
+
+  /// Draws the edges of a residency that has come to the line with its neighbours, or between the
+  /// neighbours of one that has gone.
+  void DrawAround(std::size_t r) {
+    if (ring_.empty()) return;
+    const auto next = [&](auto place) { return place == ring_.end() ? ring_.begin() : place; };
+    const auto here = ring_.lower_bound(KeyOf(r));
+    const auto before = here == ring_.begin() ? std::prev(ring_.end()) : std::prev(here);
+    DrawFollowing(before->second, next(here)->second);
+    if (here != ring_.end() && here->second == r) {
+      DrawFollowing(r, next(std::next(here))->second);
     }
   }
 
@@ -170,6 +225,7 @@ class EdgeDrawer {
   std::vector<std::array<Latest, kQueues>> latest_;  // By waiting command.
   std::vector<std::int64_t> rank_;                   // By command: its place in its queue.
   std::vector<Touches> touches_;                     // By residency.
+  std::set<Key> ring_;                               // Who has the byte at the line.
 };
 
 }  // namespace

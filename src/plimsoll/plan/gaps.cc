@@ -80,6 +80,7 @@ Problem Unroll(const Problem& problem) {
   if (copies == 1) return problem;
   Problem unrolled = problem;
   unrolled.period = problem.period * copies;
+  unrolled.laps = problem.laps * copies;
   unrolled.variables.clear();
   unrolled.ops.clear();
   unrolled.operands.clear();

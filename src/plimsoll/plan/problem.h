@@ -75,6 +75,7 @@ struct Problem {
   /// nothing repeats: then all of it is taken, once.
   bool cyclic = true;
   Position period = 0;                ///< Events per iteration.
+  std::int32_t laps = 1;              ///< Iterations of the program that it spans (Unroll()).
   std::int64_t iterations = 0;        ///< How many were found; 0 if nothing repeats.
   trace::EventIndex first_event = 0;  ///< Where in the trace the iteration shown begins.
   std::vector<Variable> variables;    ///< Persistent ones first, then in order of malloc.

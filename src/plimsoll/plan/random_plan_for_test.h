@@ -107,7 +107,7 @@ class RandomProblem {
     for (const Position position : positions) {
       Op op;
       op.name = static_cast<std::int32_t>(random_.Between(0, 2));
-      op.duration_ns = random_.Between(0, 20);
+      op.duration_ns = random_.Between(0, 80);
       op.position = position;
       problem_.ops.push_back(op);
     }
@@ -177,7 +177,7 @@ inline std::optional<Plan> RandomPlan(PlanRandom* random) {
   if (random->OneIn(2)) options.limit_bytes = least + random->Between(0, 1);
   options.host_limit_bytes = random->OneIn(4) ? random->Between(0, 20) : 1000;
   options.alignment = 1;
-  options.place_seconds = 0.02;
+  options.prefetch = random->OneIn(2) ? kPrefetchEarly : kPrefetchJustInTime;
   auto made = MakePlan(problem, decision, RandomMachine(random), options);
   if (!std::holds_alternative<Plan>(made)) return std::nullopt;
   return std::get<Plan>(std::move(made));

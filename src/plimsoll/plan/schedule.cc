@@ -2,8 +2,9 @@
 #include "plimsoll/plan/schedule.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
-#include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -32,123 +33,113 @@ void AddCyclic(std::vector<Bytes>* change, Position period, Position begin, Posi
   }
 }
 
+/// Turns the changes at every position, and one behind the last, into sums.
+std::vector<Bytes> SumUp(std::vector<Bytes> change) {
+  change.pop_back();
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return change;
+}
+
 class Scheduler {
  public:
   Scheduler(const Problem& problem, const Decision& decision, const Machine& machine,
             const ScheduleOptions& options)
       : problem_(problem), machine_(machine), options_(options) {
     for (const Gap& gap : decision.swapped) {
-      absences_.push_back({gap, gap.begin, AbsenceEnd(problem, gap)});
+      all_.push_back({gap, gap.begin, AbsenceEnd(problem, gap), true});
     }
-    std::sort(absences_.begin(), absences_.end(), [](const Absence& a, const Absence& b) {
+    std::sort(all_.begin(), all_.end(), [](const Absence& a, const Absence& b) {
       return std::pair(a.gap.after, a.gap.variable) < std::pair(b.gap.after, b.gap.variable);
     });
-    PredictStarts();
   }
 
   std::variant<Plan, Misfit> Run() {
-    Bytes load_limit = options_.limit_bytes;
+    MarkReuse(&all_);
+    absences_ = all_;
     Misfit misfit;
-    misfit.needed_bytes = kMaxBytes;
-    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-      SpreadOut();
-      Misfit overload;
-      if (!HoldLoad(load_limit, &overload)) return attempt == 0 ? overload : misfit;
-      Plan plan = Assemble(problem_, absences_);
-      plan.machine = machine_;
-      plan.limit_bytes = options_.limit_bytes;
-      plan.host_limit_bytes = options_.host_limit_bytes;
-      if (!PlaceHost(&plan, &misfit)) return misfit;
-      if (PlaceDevice(&plan)) {
-        DrawEdges(&plan);
-        return plan;
-      }
-      // Fragmentation: hold the load to less by half of what is missing.
-      misfit.needed_bytes = std::min(misfit.needed_bytes, plan.footprint_bytes);
-      const Bytes missing = plan.footprint_bytes - options_.limit_bytes;
-      load_limit -= missing / 2 + options_.alignment;
+    if (!HoldLoad(&misfit)) return misfit;
+    Bytes host_bytes = 0;
+    const std::vector<Bytes> host_offsets = PlaceHost(&host_bytes);
+    if (host_bytes > options_.host_limit_bytes) {
+      return Misfit{.needed_bytes = host_bytes, .position = 0, .host = true};
     }
-    return misfit;
+    Plan plan = Assemble(problem_, absences_, host_offsets);
+    plan.host_bytes = host_bytes;
+    plan.machine = machine_;
+    plan.limit_bytes = options_.limit_bytes;
+    plan.host_limit_bytes = options_.host_limit_bytes;
+    if (!PlaceDevice(&plan)) return Misfit{plan.footprint_bytes, misfit.position, false};
+    DrawEdges(&plan);
+    return plan;
+  }
+
+  std::optional<Nanoseconds> Predict() {
+    MarkReuse(&all_);
+    absences_ = all_;
+    Misfit misfit;
+    if (!HoldLoad(&misfit)) return std::nullopt;
+    return predicted_ns_;
   }
 
  private:
-  static constexpr int kMostAttempts = 4;
-
   Bytes SizeOf(const Absence& absence) const {
     // What a residency takes of the arena: its size, aligned.
     return AlignUp(problem_.variables[At(absence.gap.variable)].size_bytes, options_.alignment);
   }
 
-  /// When each op starts if nothing ever waits; one more entry for the end.
-  void PredictStarts() {
-    start_ns_.assign(1, 0);
-    for (const Op& op : problem_.ops) start_ns_.push_back(start_ns_.back() + op.duration_ns);
-  }
-
-  /// The first position at or after which ops start no earlier than `moment_ns`, which may lie in
-  /// the next iteration.
-  Position PositionAt(Nanoseconds moment_ns) const {
-    const Nanoseconds total = std::max<Nanoseconds>(start_ns_.back(), 1);
-    const Nanoseconds lap = moment_ns / total;
-    const auto op = std::lower_bound(start_ns_.begin(), start_ns_.end() - 1, moment_ns % total);
-    const auto index = static_cast<std::size_t>(op - start_ns_.begin());
-    const Position position =
-        index < problem_.ops.size() ? problem_.ops[index].position : problem_.period;
-    return position + lap * problem_.period;
-  }
-
-  /// The first position at or after `position`, or the last one at or before it, that is right
-  /// behind an op. Copies in begin there only, so that they meet the scratch of the next op, even
-  /// if that is freed before the op runs.
-  Position BehindNextOp(Position position) const {
-    const Position lap = (position - 1) / problem_.period * problem_.period;
-    const auto op = std::lower_bound(problem_.ops.begin(), problem_.ops.end(), position - lap - 1,
-                                     [](const Op& x, Position p) { return x.position < p; });
-    if (op != problem_.ops.end()) return op->position + 1 + lap;
-    return problem_.ops.front().position + 1 + lap + problem_.period;
-  }
-  Position BehindLastOp(Position position) const {
-    const Position lap = (position - 1) / problem_.period * problem_.period;
-    const auto op = std::upper_bound(problem_.ops.begin(), problem_.ops.end(), position - lap - 1,
-                                     [](Position p, const Op& x) { return p < x.position; });
-    if (op != problem_.ops.begin()) return std::prev(op)->position + 1 + lap;
-    return problem_.ops.back().position + 1 + lap - problem_.period;
-  }
-
-  /// Lets every copy take the time it needs: out as soon as possible, in as late as possible.
-  void SpreadOut() {
-    const Nanoseconds total = start_ns_.back();
-    Nanoseconds free_at = 0;
-    for (int lap = 0; lap < 2; ++lap) {  // The second lap knows what the first leaves behind.
-      for (Absence& absence : absences_) {
-        const Nanoseconds ready = start_ns_[At(absence.gap.after) + 1];
-        free_at = std::max(free_at, ready) + machine_.out_ns(SizeOf(absence));
-        absence.released =
-            std::clamp(PositionAt(free_at), absence.gap.begin, AbsenceEnd(problem_, absence.gap));
+  /// Finds the absences whose variable was not written since it came back from the one before.
+  void MarkReuse(std::vector<Absence>* absences) const {
+    std::map<VariableIndex, std::vector<Absence*>> of_variable;
+    for (Absence& absence : *absences) of_variable[absence.gap.variable].push_back(&absence);
+    std::erase_if(of_variable, [](const auto& entry) { return entry.second.size() < 2; });
+    if (of_variable.empty()) return;
+    const std::vector<std::vector<Access>> accesses = ListAccesses(problem_);
+    for (auto& [v, own] : of_variable) {
+      const Variable& variable = problem_.variables[At(v)];
+      const auto begin = [&, &x = variable](const Absence* absence) {
+        return absence->gap.begin + (absence->gap.begin <= x.begin ? problem_.period : 0);
+      };
+      std::sort(own.begin(), own.end(),
+                [&](const Absence* a, const Absence* b) { return begin(a) < begin(b); });
+      for (std::size_t k = variable.persistent() ? 0 : 1; k < own.size(); ++k) {
+        const Gap& before = own[k == 0 ? own.size() - 1 : k - 1]->gap;
+        own[k]->saves = IsWritten(accesses[At(v)], before.before, own[k]->gap.after);
       }
-      free_at = std::max<Nanoseconds>(0, free_at - total);
-    }
-    std::vector<Absence*> by_need;
-    for (Absence& absence : absences_) by_need.push_back(&absence);
-    std::sort(by_need.begin(), by_need.end(), [](const Absence* a, const Absence* b) {
-      return std::pair(a->gap.end, a->gap.variable) > std::pair(b->gap.end, b->gap.variable);
-    });
-    Nanoseconds taken_from = std::numeric_limits<Nanoseconds>::max();
-    for (int lap = 0; lap < 2; ++lap) {
-      for (Absence* absence : by_need) {
-        const Gap& gap = absence->gap;
-        const Nanoseconds lapped = gap.end > problem_.period ? total : 0;
-        const Nanoseconds deadline = start_ns_[At(gap.before)] + lapped;
-        taken_from = std::min(taken_from, deadline) - machine_.in_ns(SizeOf(*absence));
-        // The op before which it may begin: the last one that starts by then.
-        const Nanoseconds begin = std::max<Nanoseconds>(taken_from, 0);
-        Position acquired = PositionAt(begin);
-        if (taken_from < 0) acquired = gap.begin;
-        absence->acquired = std::clamp(BehindLastOp(acquired), BehindNextOp(absence->released),
-                                       AbsenceEnd(problem_, gap));
+      if (std::none_of(own.begin(), own.end(), [](const Absence* x) { return x->saves; })) {
+        own.front()->saves = true;
       }
-      if (taken_from < std::numeric_limits<Nanoseconds>::max() - total) taken_from += total;
     }
+  }
+
+  /// Whether an access from that of op `first` to that of op `last`, around the end if need be,
+  /// writes.
+  static bool IsWritten(const std::vector<Access>& accesses, OpIndex first, OpIndex last) {
+    auto access = std::find_if(accesses.begin(), accesses.end(),
+                               [&](const Access& x) { return x.op == first; });
+    for (std::size_t k = 0; k < accesses.size() && access != accesses.end(); ++k) {
+      if (access->writes) return true;
+      if (access->op == last) return false;
+      if (++access == accesses.end()) access = accesses.begin();
+    }
+    return true;
+  }
+
+  /// Decides when memory changes hands, so that the load is within the limit everywhere.
+  bool HoldLoad(Misfit* misfit) {
+    const Bytes limit = options_.load_limit_bytes.value_or(options_.limit_bytes);
+    *misfit = FindWorst();
+    if (misfit->needed_bytes > limit) return false;
+    predicted_ns_ =
+        Rehearse(problem_, machine_, {limit, options_.alignment, options_.prefetch}, &absences_);
+    std::vector<Bytes> load = Load();
+    for (Position p = 0; p < problem_.period; ++p) {
+      if (load[At(p)] > limit && !MakeRoom(p, limit, &load)) {
+        // A useless absence was not so useless: back to all of them, as long as they can be.
+        absences_ = all_;
+        return true;
+      }
+    }
+    return true;
   }
 
   std::vector<Bytes> Load() const {
@@ -160,36 +151,27 @@ class Scheduler {
     for (const Absence& absence : absences_) {
       AddCyclic(&change, problem_.period, absence.released, absence.acquired, -SizeOf(absence));
     }
-    change.pop_back();
-    std::partial_sum(change.begin(), change.end(), change.begin());
-    return change;
-  }
-
-  /// Takes memory back earlier and gives it later until the load is within the limit everywhere.
-  bool HoldLoad(Bytes limit, Misfit* misfit) {
-    std::vector<Bytes> load = Load();
-    for (Position p = 0; p < problem_.period; ++p) {
-      if (load[At(p)] <= limit) continue;
-      if (!MakeRoom(p, limit, &load)) {
-        *misfit = FindWorst();
-        return false;
-      }
-    }
-    return true;
+    return SumUp(std::move(change));
   }
 
   /// Where the load is highest with every absence as long as it can be.
-  Misfit FindWorst() {
-    for (Absence& absence : absences_) {
-      absence.released = absence.gap.begin;
-      absence.acquired = AbsenceEnd(problem_, absence.gap);
-    }
+  Misfit FindWorst() const {
     const std::vector<Bytes> load = Load();
     const auto worst = std::max_element(load.begin(), load.end());
-    return {.needed_bytes = *worst, .position = worst - load.begin()};
+    return {.needed_bytes = worst == load.end() ? 0 : *worst, .position = worst - load.begin()};
   }
 
-  /// Changes one absence and the load with it.
+  /// The first position at or after `position` that is right behind an op. Copies in begin there
+  /// only, so that they meet the scratch of the next op, even if that is freed before the op runs.
+  Position BehindNextOp(Position position) const {
+    const Position lap = (position - 1) / problem_.period * problem_.period;
+    const auto op = std::lower_bound(problem_.ops.begin(), problem_.ops.end(), position - lap - 1,
+                                     [](const Op& x, Position p) { return x.position < p; });
+    if (op != problem_.ops.end()) return op->position + 1 + lap;
+    return problem_.ops.front().position + 1 + lap + problem_.period;
+  }
+
+  /// Makes one absence longer, and lowers the load with it.
   void Widen(Absence* absence, Position released, Position acquired, std::vector<Bytes>* load) {
     const Bytes size = SizeOf(*absence);
     const auto subtract = [&](Position begin, Position end) {
@@ -201,10 +183,11 @@ class Scheduler {
     absence->acquired = acquired;
   }
 
+  /// Takes memory back earlier and gives it later until the load at the position is within the
+  /// limit.
   bool MakeRoom(Position position, Bytes limit, std::vector<Bytes>* load) {
     for (const Position p : {position, position + problem_.period}) {
-      for (Absence& absence :
-           absences_) {  // In the order of the copy-out queue: the first to be gone.
+      for (Absence& absence : absences_) {  // The first to be gone, first.
         if (absence.gap.begin > p || p >= absence.released) continue;
         Widen(&absence, p, absence.acquired, load);
         if ((*load)[At(position)] <= limit) return true;
@@ -232,17 +215,22 @@ class Scheduler {
     return false;
   }
 
+  place::PlannerOptions PlaceOptions(Bytes capacity) const {
+    place::PlannerOptions place_options;
+    place_options.capacity_bytes = capacity;
+    place_options.node_budget = options_.place_nodes;
+    place_options.seed = options_.seed;
+    return place_options;
+  }
+
   /// Gives every residency its offset; false if the footprint is over the limit.
   bool PlaceDevice(Plan* plan) const {
     place::Problem problem;
+    problem.buffers.reserve(plan->residencies.size());
     for (const Residency& residency : plan->residencies) {
       problem.buffers.push_back(ToBuffer(problem_, residency, options_.alignment));
     }
-    place::PlannerOptions place_options;
-    place_options.capacity_bytes = options_.limit_bytes;
-    place_options.time_budget_seconds = options_.place_seconds;
-    place_options.seed = options_.seed;
-    const place::Placement placed = place::PlaceTight(problem, place_options);
+    const place::Placement placed = place::PlaceTight(problem, PlaceOptions(options_.limit_bytes));
     for (std::size_t r = 0; r < plan->residencies.size(); ++r) {
       plan->residencies[r].offset = placed.offsets[r];
     }
@@ -250,37 +238,47 @@ class Scheduler {
     return placed.footprint_bytes <= options_.limit_bytes;
   }
 
-  /// Lays out the host slab. A copy is there from the op that it follows to the op that needs it
-  /// back; by then it has been read, so that the next one at its place need not wait for it.
-  bool PlaceHost(Plan* plan, Misfit* misfit) const {
-    place::Problem problem;
-    for (const Absence& absence : absences_) {
-      const Residency away{absence.gap.variable, absence.gap.begin - 1, absence.gap.end, 0, -1, -1};
-      problem.buffers.push_back(ToBuffer(problem_, away, options_.alignment));
-    }
-    place::PlannerOptions place_options;
-    place_options.capacity_bytes = options_.host_limit_bytes;
-    place_options.time_budget_seconds = options_.place_seconds;
-    place_options.seed = options_.seed;
-    const place::Placement placed = place::PlaceTight(problem, place_options);
-    plan->host_bytes = placed.footprint_bytes;
+  /// Lays out the host slab and returns the offset of each absence. A copy is there from the op
+  /// that it follows to the last op that needs it back; by then it has been read, so that the next
+  /// one at its place need not wait for it.
+  std::vector<Bytes> PlaceHost(Bytes* host_bytes) const {
+    std::map<VariableIndex, std::vector<std::size_t>> of_variable;
     for (std::size_t k = 0; k < absences_.size(); ++k) {
-      // Assemble() adds the two commands of each absence behind the ops, in order.
-      const std::size_t out = problem_.ops.size() + 2 * k;
-      plan->commands[out].host_offset = placed.offsets[k];
-      plan->commands[out + 1].host_offset = placed.offsets[k];
+      of_variable[absences_[k].gap.variable].push_back(k);
     }
-    if (placed.footprint_bytes <= options_.host_limit_bytes) return true;
-    misfit->host = true;
-    misfit->needed_bytes = placed.footprint_bytes;
-    return false;
+    place::Problem problem;
+    std::vector<std::size_t> buffer_of(absences_.size());
+    for (auto& [v, own] : of_variable) {
+      // From one that saves, around the cycle.
+      const auto saves = [&](std::size_t k) { return absences_[k].saves; };
+      std::sort(own.begin(), own.end(), [&](std::size_t a, std::size_t b) {
+        return absences_[a].gap.begin < absences_[b].gap.begin;
+      });
+      std::rotate(own.begin(), std::find_if(own.begin(), own.end(), saves), own.end());
+      Residency away;
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        const Gap& gap = absences_[own[i]].gap;
+        if (saves(own[i])) away = {v, gap.begin - 1, gap.end, 0, -1, -1};
+        away.end = gap.end + (gap.end <= away.begin ? problem_.period : 0);
+        buffer_of[own[i]] = problem.buffers.size();
+        if (i + 1 < own.size() && !saves(own[i + 1])) continue;
+        problem.buffers.push_back(ToBuffer(problem_, away, options_.alignment));
+      }
+    }
+    const place::Placement placed =
+        place::PlaceTight(problem, PlaceOptions(options_.host_limit_bytes));
+    *host_bytes = placed.footprint_bytes;
+    std::vector<Bytes> offsets(absences_.size());
+    for (std::size_t k = 0; k < offsets.size(); ++k) offsets[k] = placed.offsets[buffer_of[k]];
+    return offsets;
   }
 
   const Problem& problem_;
   const Machine& machine_;
   const ScheduleOptions& options_;
-  std::vector<Absence> absences_;  // In the order of the copy-out queue.
-  std::vector<Nanoseconds> start_ns_;
+  std::vector<Absence> all_;       // In the order of the copy-out queue, as long as they can be.
+  std::vector<Absence> absences_;  // Those that are of use, as long as they are.
+  Nanoseconds predicted_ns_ = 0;
 };
 
 }  // namespace
@@ -293,23 +291,31 @@ Position AbsenceEnd(const Problem& problem, const Gap& gap) {
   return std::max(gap.begin, problem.ops.back().position + 1);
 }
 
-std::vector<Bytes> LeastLoad(const Problem& problem, const Decision& decision) {
+std::vector<Bytes> LeastLoad(const Problem& problem, const Decision& decision, Bytes alignment) {
   std::vector<Bytes> change(At(problem.period) + 1, 0);
-  for (const Variable& variable : problem.variables) {
-    AddCyclic(&change, problem.period, variable.begin, variable.end, variable.size_bytes);
+  const auto size = [&](VariableIndex v) {
+    return AlignUp(problem.variables[At(v)].size_bytes, alignment);
+  };
+  for (std::size_t v = 0; v < problem.variables.size(); ++v) {
+    const Variable& variable = problem.variables[v];
+    AddCyclic(&change, problem.period, variable.begin, variable.end,
+              size(static_cast<VariableIndex>(v)));
   }
   for (const Gap& gap : decision.swapped) {
-    AddCyclic(&change, problem.period, gap.begin, AbsenceEnd(problem, gap),
-              -problem.variables[At(gap.variable)].size_bytes);
+    AddCyclic(&change, problem.period, gap.begin, AbsenceEnd(problem, gap), -size(gap.variable));
   }
-  change.pop_back();
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return change;
+  return SumUp(std::move(change));
 }
 
 std::variant<Plan, Misfit> MakePlan(const Problem& problem, const Decision& decision,
                                     const Machine& machine, const ScheduleOptions& options) {
   return Scheduler(problem, decision, machine, options).Run();
+}
+
+std::optional<Nanoseconds> PredictIteration(const Problem& problem, const Decision& decision,
+                                            const Machine& machine,
+                                            const ScheduleOptions& options) {
+  return Scheduler(problem, decision, machine, options).Predict();
 }
 
 }  // namespace plimsoll::plan

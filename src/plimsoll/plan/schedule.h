@@ -8,6 +8,7 @@
 
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/plan.h"
+#include "plimsoll/plan/rehearsal.h"
 
 namespace plimsoll::plan {
 
@@ -18,17 +19,21 @@ struct Decision {
 
 struct ScheduleOptions {
   Bytes limit_bytes = 0;  ///< Of the footprint.
+  /// Of the load; nothing for the same. Fragmentation takes the difference.
+  std::optional<Bytes> load_limit_bytes{};
   Bytes host_limit_bytes = kMaxBytes;
   Bytes alignment = kDefaultAlignment;
-  /// For the placement of residencies.
-  double place_seconds = 1;
+  double prefetch = kPrefetchJustInTime;  ///< rehearsal.h
+  /// How many nodes the search for each placement of residencies may visit. A number, not a time:
+  /// equal questions have equal plans.
+  std::int64_t place_nodes = 20'000;
   std::uint64_t seed = 1;
 };
 
 /// "No": the decision does not fit under the limit.
 struct Misfit {
   /// The load at the worst position with everything that was decided out of the way, or, if that is
-  /// within the limit, the smallest footprint that was found.
+  /// within the limit, the footprint that was found.
   Bytes needed_bytes = 0;
   Position position = 0;  ///< Where it is needed.
   bool host = false;      ///< Whether it is the host slab that is too small.
@@ -44,17 +49,17 @@ struct Misfit {
 ///     after                     │           before      away for [gap.begin, AbsenceEnd)
 Position AbsenceEnd(const Problem& problem, const Gap& gap);
 
-/// Returns the load at every position, in sizes as asked for, when every gap of the decision is out
-/// of memory for all of [gap.begin, AbsenceEnd()): what a decision can reach at best.
-std::vector<Bytes> LeastLoad(const Problem& problem, const Decision& decision);
+/// Returns the load at every position, in sizes rounded up to the alignment, when every gap of the
+/// decision is out of memory for all of [gap.begin, AbsenceEnd()): what a decision can reach at
+/// best.
+std::vector<Bytes> LeastLoad(const Problem& problem, const Decision& decision, Bytes alignment = 1);
 
 /// Makes a plan of a decision:
-///   - copies out follow each other in the order of the ops that release their variables, copies in
-///     in the order of the ops that need them, as late as they may be to arrive in time;
-///   - where the load would exceed the limit, memory is taken back from copies out before they are
-///     predicted to have ended (the op that needs it waits for them), and copies in begin later;
+///   - a rehearsal says when memory changes hands (rehearsal.h), within the limit; gaps that are
+///     too short to be of use are kept;
+///   - a variable that comes back and leaves again unchanged is copied out once;
 ///   - residencies are placed by `tight`; where fragmentation pushes the footprint over the limit,
-///     the load is held to less, and all is done again;
+///     the answer is no: the caller may ask again with a lower limit of the load;
 ///   - wait edges are drawn wherever one residency follows another at the same address, and to and
 ///     from each copy's ops. Each command waits for at most one command of each queue: the last.
 ///
@@ -62,5 +67,10 @@ std::vector<Bytes> LeastLoad(const Problem& problem, const Decision& decision);
 /// disjoint.
 std::variant<Plan, Misfit> MakePlan(const Problem& problem, const Decision& decision,
                                     const Machine& machine, const ScheduleOptions& options);
+
+/// Predicts how long an iteration of MakePlan()'s plan would take, without making it: nothing is
+/// placed. Nothing if the load cannot be held within its limit.
+std::optional<Nanoseconds> PredictIteration(const Problem& problem, const Decision& decision,
+                                            const Machine& machine, const ScheduleOptions& options);
 
 }  // namespace plimsoll::plan

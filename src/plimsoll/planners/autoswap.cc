@@ -12,6 +12,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <utility>
+
+#include "plimsoll/place/load_tree.h"
 
 namespace plimsoll::planners {
 namespace {
@@ -34,21 +38,31 @@ class FallingLoad {
   explicit FallingLoad(const plan::Problem& problem)
       : problem_(problem), load_(plan::LeastLoad(problem, {})) {}
 
-  Bytes peak() const { return load_.empty() ? 0 : *std::max_element(load_.begin(), load_.end()); }
-  Position peak_position() const {
-    return std::max_element(load_.begin(), load_.end()) - load_.begin();
-  }
+  Bytes peak() const { return problem_.period == 0 ? 0 : load_.HighestIn(0, end()); }
+  Position peak_position() const { return load_.HeaviestIn(0, end()); }
   void Remove(const Gap& gap) {
     const Bytes size = problem_.variables[At(gap.variable)].size_bytes;
-    const Position end = plan::AbsenceEnd(problem_, gap);
-    for (Position p = gap.begin; p < end; ++p) load_[At(p % problem_.period)] -= size;
+    const auto begin = static_cast<place::SectionIndex>(gap.begin);
+    const auto until = static_cast<place::SectionIndex>(plan::AbsenceEnd(problem_, gap));
+    load_.Add(std::min(begin, end()), std::min(until, end()), -size);
+    load_.Add(std::max(begin - end(), 0), std::max(until - end(), 0), -size);
   }
-  const std::vector<Bytes>& values() const { return load_; }
 
  private:
+  place::SectionIndex end() const { return static_cast<place::SectionIndex>(problem_.period); }
+
   const plan::Problem& problem_;
-  std::vector<Bytes> load_;
+  place::LoadTree load_;  // By position.
 };
+
+/// Whether the gap lies across the peak, of any iteration if the problem spans several.
+bool CoversPeak(const plan::Problem& problem, const Gap& gap, Position peak) {
+  const Position lap = problem.period / problem.laps;
+  for (std::int32_t k = 0; k < problem.laps; ++k) {
+    if (Covers(problem, gap, (peak + k * lap) % problem.period)) return true;
+  }
+  return false;
+}
 
 /// Areas under a load curve over real time, in O(1) by sums from the left.
 class Areas {
@@ -79,39 +93,47 @@ double Doa(const Question& question, const std::vector<Nanoseconds>& starts, con
 
 /// Scores gaps by the order in which WDOA with an updated load would choose them.
 void AddSwdoa(const Question& question, ScoredGaps* scored) {
-  FallingLoad load(question.problem);
+  const plan::Problem& problem = question.problem;
+  std::vector<Bytes> load = plan::LeastLoad(problem, {});
   std::vector<std::size_t> left(scored->gaps.size());
   std::iota(left.begin(), left.end(), 0);
   while (!left.empty()) {
-    const Areas areas(question.problem, load.values());
+    const Areas areas(problem, load);
     const auto best = std::max_element(left.begin(), left.end(), [&](std::size_t a, std::size_t b) {
       return areas.Between(scored->gaps[a]) < areas.Between(scored->gaps[b]);
     });
     scored->scores[*best][static_cast<std::size_t>(Score::kSwdoa)] =
         static_cast<double>(left.size());
-    load.Remove(scored->gaps[*best]);
+    const Gap& gap = scored->gaps[*best];
+    const Position end = plan::AbsenceEnd(problem, gap);
+    for (Position p = gap.begin; p < end; ++p) {
+      load[At(p % problem.period)] -= problem.variables[At(gap.variable)].size_bytes;
+    }
     left.erase(best);
   }
 }
 
-plan::Decision DecideBy(const Question& question, Score score) {
+Decider DecideBy(const Question& question, Score score) {
   const ScoredGaps scored = ScoreCandidates(question);
   std::vector<double> scores;
   for (const auto& row : scored.scores) scores.push_back(row[static_cast<std::size_t>(score)]);
-  return Choose(question, scored.gaps, scores);
+  return [&question, gaps = scored.gaps, scores](Bytes load_limit) {
+    return Choose(question, gaps, scores, load_limit);
+  };
 }
 
 }  // namespace
 
 ScoredGaps ScoreCandidates(const Question& question) {
   const plan::Problem& problem = question.problem;
-  const FallingLoad load(problem);
+  const std::vector<Bytes> load = plan::LeastLoad(problem, {});
+  const Position peak = std::max_element(load.begin(), load.end()) - load.begin();
   std::vector<Nanoseconds> starts(1, 0);
   for (const plan::Op& op : problem.ops) starts.push_back(starts.back() + op.duration_ns);
-  const Areas areas(problem, load.values());
+  const Areas areas(problem, load);
   ScoredGaps scored;
   for (const Gap& gap : plan::ListGaps(problem, question.options.least_bytes)) {
-    if (!Covers(problem, gap, load.peak_position())) continue;
+    if (!CoversPeak(problem, gap, peak)) continue;
     const auto size = static_cast<double>(problem.variables[At(gap.variable)].size_bytes);
     const double doa = Doa(question, starts, gap);
     scored.gaps.push_back(gap);
@@ -122,7 +144,7 @@ ScoredGaps ScoreCandidates(const Question& question) {
 }
 
 plan::Decision Choose(const Question& question, const std::vector<Gap>& gaps,
-                      const std::vector<double>& scores) {
+                      const std::vector<double>& scores, Bytes load_limit_bytes) {
   plan::Decision decision;
   FallingLoad load(question.problem);
   std::vector<std::size_t> order(gaps.size());
@@ -130,20 +152,22 @@ plan::Decision Choose(const Question& question, const std::vector<Gap>& gaps,
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
   for (const std::size_t k : order) {
-    if (load.peak() <= question.load_limit_bytes) return decision;
+    if (load.peak() <= load_limit_bytes) return decision;
     decision.swapped.push_back(gaps[k]);
     load.Remove(gaps[k]);
   }
+  if (load.peak() <= load_limit_bytes) return decision;
   // Below load_min: whatever lies across the peak that is left, the largest first, small ones last.
   std::vector<Gap> others = plan::ListGaps(question.problem, 1);
-  std::erase_if(others, [&](const Gap& gap) {
-    return std::find(gaps.begin(), gaps.end(), gap) != gaps.end();
-  });
+  const auto key = [](const Gap& gap) { return std::pair(gap.variable, gap.begin); };
+  std::set<std::pair<plan::VariableIndex, Position>> taken;
+  for (const Gap& gap : gaps) taken.insert(key(gap));
+  std::erase_if(others, [&](const Gap& gap) { return taken.contains(key(gap)); });
   std::stable_sort(others.begin(), others.end(), [&](const Gap& a, const Gap& b) {
     return question.problem.variables[At(a.variable)].size_bytes >
            question.problem.variables[At(b.variable)].size_bytes;
   });
-  while (load.peak() > question.load_limit_bytes) {
+  while (load.peak() > load_limit_bytes) {
     const Position position = load.peak_position();
     const auto next = std::find_if(others.begin(), others.end(), [&](const Gap& gap) {
       return Covers(question.problem, gap, position);
@@ -156,10 +180,12 @@ plan::Decision Choose(const Question& question, const std::vector<Gap>& gaps,
   return decision;
 }
 
-plan::Decision DecideNothing(const Question& /*question*/) { return {}; }
-plan::Decision DecideDoa(const Question& question) { return DecideBy(question, Score::kDoa); }
-plan::Decision DecideAoa(const Question& question) { return DecideBy(question, Score::kAoa); }
-plan::Decision DecideWdoa(const Question& question) { return DecideBy(question, Score::kWdoa); }
-plan::Decision DecideSwdoa(const Question& question) { return DecideBy(question, Score::kSwdoa); }
+Decider DecideNothing(const Question& /*question*/) {
+  return [](Bytes /*load_limit*/) { return plan::Decision{}; };
+}
+Decider DecideDoa(const Question& question) { return DecideBy(question, Score::kDoa); }
+Decider DecideAoa(const Question& question) { return DecideBy(question, Score::kAoa); }
+Decider DecideWdoa(const Question& question) { return DecideBy(question, Score::kWdoa); }
+Decider DecideSwdoa(const Question& question) { return DecideBy(question, Score::kSwdoa); }
 
 }  // namespace plimsoll::planners

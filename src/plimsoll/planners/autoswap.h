@@ -25,6 +25,6 @@ ScoredGaps ScoreCandidates(const Question& question);
 /// Chooses by decreasing score until the load is within the limit: first among the candidates, and
 /// where these do not suffice (below load_min), among all gaps across the peak that is left.
 plan::Decision Choose(const Question& question, const std::vector<plan::Gap>& gaps,
-                      const std::vector<double>& scores);
+                      const std::vector<double>& scores, Bytes load_limit_bytes);
 
 }  // namespace plimsoll::planners

@@ -54,10 +54,13 @@ plan::Machine Link() { return {"test", 0, 0, 4e9, 4e9, 4e9, 4e9}; }
 
 class AutoswapTest : public testing::Test {
  protected:
-  Question Ask(Bytes load_limit, Bytes least_bytes) {
-    options_.limit_bytes = load_limit;
+  Question Ask(Bytes least_bytes) {
     options_.least_bytes = least_bytes;
-    return {problem_, machine_, load_limit, options_};
+    return {problem_, machine_, options_};
+  }
+  plan::Decision Decide(DecideFunction planner, Bytes load_limit, Bytes least_bytes) {
+    const Question question = Ask(least_bytes);
+    return planner(question)(load_limit);
   }
   Bytes Peak(const plan::Decision& decision) const {
     const std::vector<Bytes> load = plan::LeastLoad(problem_, decision);
@@ -70,7 +73,7 @@ class AutoswapTest : public testing::Test {
 };
 
 TEST_F(AutoswapTest, ScoresAreWhatThePaperSays) {
-  const ScoredGaps scored = ScoreCandidates(Ask(0, 1));
+  const ScoredGaps scored = ScoreCandidates(Ask(1));
   ASSERT_EQ(scored.gaps.size(), 2u);
   EXPECT_EQ(scored.gaps[0], (plan::Gap{0, 0, 5, 2, 11}));
   EXPECT_EQ(scored.gaps[1], (plan::Gap{1, 1, 4, 4, 9}));
@@ -89,38 +92,38 @@ TEST_F(AutoswapTest, ScoresAreWhatThePaperSays) {
 }
 
 TEST_F(AutoswapTest, SmallVariablesAreNoCandidates) {
-  const ScoredGaps scored = ScoreCandidates(Ask(0, 101));
+  const ScoredGaps scored = ScoreCandidates(Ask(101));
   ASSERT_EQ(scored.gaps.size(), 1u);
   EXPECT_EQ(scored.gaps[0].variable, 0);
 }
 
 TEST_F(AutoswapTest, ChoosesNothingWithinTheLimit) {
-  EXPECT_TRUE(DecideDoa(Ask(700, 1)).swapped.empty());
+  EXPECT_TRUE(Decide(DecideDoa, 700, 1).swapped.empty());
 }
 
 TEST_F(AutoswapTest, StopsAtTheLimit) {
   // By DOA mid is first, and enough; by WDOA wide is.
-  const plan::Decision by_doa = DecideDoa(Ask(600, 1));
+  const plan::Decision by_doa = Decide(DecideDoa, 600, 1);
   ASSERT_EQ(by_doa.swapped.size(), 1u);
   EXPECT_EQ(by_doa.swapped[0].variable, 1);
   EXPECT_EQ(Peak(by_doa), 600);
-  const plan::Decision by_wdoa = DecideWdoa(Ask(600, 1));
+  const plan::Decision by_wdoa = Decide(DecideWdoa, 600, 1);
   ASSERT_EQ(by_wdoa.swapped.size(), 1u);
   EXPECT_EQ(by_wdoa.swapped[0].variable, 0);
-  EXPECT_EQ(DecideDoa(Ask(599, 1)).swapped.size(), 2u);
+  EXPECT_EQ(Decide(DecideDoa, 599, 1).swapped.size(), 2u);
 }
 
 TEST_F(AutoswapTest, GoesOnWithOthersBelowTheLeastLoadOfItsCandidates) {
   // wide is the only candidate; without it, mid and top make 300.
   problem_.variables[0].size_bytes = 150;
-  EXPECT_EQ(DecideSwdoa(Ask(300, 101)).swapped.size(), 1u);
-  const plan::Decision below = DecideSwdoa(Ask(250, 101));
+  EXPECT_EQ(Decide(DecideSwdoa, 300, 101).swapped.size(), 1u);
+  const plan::Decision below = Decide(DecideSwdoa, 250, 101);
   ASSERT_EQ(below.swapped.size(), 2u);
   EXPECT_EQ(below.swapped[0].variable, 0);
   EXPECT_EQ(below.swapped[1].variable, 1);
   EXPECT_EQ(Peak(below), 200);
   // Below 200 there is nothing left that would help.
-  EXPECT_EQ(DecideSwdoa(Ask(199, 101)).swapped.size(), 2u);
+  EXPECT_EQ(Decide(DecideSwdoa, 199, 101).swapped.size(), 2u);
 }
 
 }  // namespace

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AutoSwap's BO (paper 001, section IV-C): the four scores, standardised, are added up with weights
-// in [-1, 1], and the weights are tuned by Bayesian optimisation against the simulated iteration
+// in [-1, 1], and the weights are tuned by Bayesian optimisation against the predicted iteration
 // time. The first points are the four scores alone, each with the lower loads that its own planner
-// would try, so that the result is never worse than the best of them. Where none of them fits, no
+// would try, so that the result is never worse than the best of them. Placing is what takes long;
+// so other weights are judged by a rehearsal, at the load that the best plan so far was made for,
+// and only what promises to be better is made into a plan and simulated. Where no score fits, no
 // other weights are tried.
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -46,46 +50,63 @@ class Optimiser {
         process_(kLengthScale),
         random_(question.options.seed) {}
 
-  plan::Decision Run() {
-    if (scored_.gaps.empty()) return Choose(question_, {}, {});
+  Attempt Run() {
+    if (scored_.gaps.empty()) {
+      return MakeFit(question_, [&](Bytes load) { return Choose(question_, {}, {}, load); });
+    }
     for (int s = 0; s < kScores; ++s) {
       const Eigen::VectorXd weights = Eigen::VectorXd::Unit(kScores, s);
-      Keep(weights, MakeFit(question_, [&](Bytes load) { return Decide(weights, load); }));
+      process_.Observe(weights, Keep(MakeFit(question_, DecideBy(weights), Lowest())));
     }
-    for (int e = kScores; e < kEvaluations && fits_; ++e) {
-      const Eigen::VectorXd weights = Propose();
-      plan::Decision decision = Decide(weights, question_.load_limit_bytes);
-      Keep(weights, MakeFit(question_, [&](Bytes /*load*/) { return decision; }));
-    }
-    return best_;
+    for (int e = kScores; e < kEvaluations && fits_; ++e) Try(Propose());
+    return std::move(*best_);
   }
 
  private:
-  plan::Decision Decide(const Eigen::VectorXd& weights, Bytes load_limit) const {
+  Decider DecideBy(const Eigen::VectorXd& weights) const {
     std::vector<double> scores;
     for (const auto& row : standard_) {
       scores.push_back(Eigen::Map<const Eigen::Vector4d>(row.data()).dot(weights));
     }
-    const Question question{question_.problem, question_.machine, load_limit, question_.options};
-    return Choose(question, scored_.gaps, scores);
+    return [this, scores = std::move(scores)](Bytes load_limit) {
+      return Choose(question_, scored_.gaps, scores, load_limit);
+    };
   }
 
-  /// Observes what became of these weights, and keeps the best.
-  void Keep(const Eigen::VectorXd& weights, Attempt attempt) {
-    // To the process, what does not fit is bad; to us, worse than anything that does.
-    double value = 10 * static_cast<double>(question_.problem.iteration_ns());
-    double rank = std::numeric_limits<double>::max();
-    if (const plan::Plan* plan = attempt.plan()) {
-      fits_ = true;
-      rank = value = static_cast<double>(sim::Simulate(*plan).iteration_ns);
+  /// What a limit that cannot be met is worth to the process.
+  double Bad() const { return 10 * static_cast<double>(question_.problem.iteration_ns()); }
+
+  void Try(const Eigen::VectorXd& weights) {
+    const Decider decide = DecideBy(weights);
+    plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
+    schedule.load_limit_bytes = best_->load_limit_bytes;
+    const auto predicted = plan::PredictIteration(
+        question_.problem, decide(best_->load_limit_bytes), question_.machine, schedule);
+    process_.Observe(weights, predicted ? static_cast<double>(*predicted) : Bad());
+    if (predicted && static_cast<double>(*predicted) < lowest_) {
+      Keep(MakeFit(question_, decide, Lowest()));
     }
-    process_.Observe(weights, value);
-    if (rank >= lowest_) return;
+  }
+
+  /// The time to beat.
+  Nanoseconds Lowest() const {
+    return fits_ ? static_cast<Nanoseconds>(lowest_) : std::numeric_limits<Nanoseconds>::max();
+  }
+
+  /// Keeps the best attempt; returns the time of this one.
+  double Keep(Attempt attempt) {
+    const plan::Plan* plan = attempt.plan();
+    const double value = plan ? static_cast<double>(sim::Simulate(*plan).iteration_ns) : Bad();
+    // What does not fit is worse than anything that does.
+    const double rank = plan ? value : std::numeric_limits<double>::max();
+    if (best_ && rank >= lowest_) return value;
+    fits_ = plan != nullptr;
     lowest_ = rank;
-    best_ = std::move(attempt.decision);
+    best_ = std::move(attempt);
     if (fits_ && question_.options.on_progress) {
       question_.options.on_progress(static_cast<Nanoseconds>(rank));
     }
+    return value;
   }
 
   /// The best of many random points by expected improvement.
@@ -114,13 +135,13 @@ class Optimiser {
   const std::vector<std::array<double, kScores>> standard_;
   GaussianProcess process_;
   std::mt19937_64 random_;
-  plan::Decision best_;
+  std::optional<Attempt> best_;
   bool fits_ = false;
   double lowest_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace
 
-plan::Decision DecideBayes(const Question& question) { return Optimiser(question).Run(); }
+Attempt PlanBayes(const Question& question) { return Optimiser(question).Run(); }
 
 }  // namespace plimsoll::planners

@@ -12,6 +12,7 @@
 // What they leave out: vDNN's and GeePS's synchronisation after each layer; the schedule is ours.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/planners/autoswap.h"
@@ -35,6 +36,11 @@ std::vector<Gap> ListFeatureMaps(const Question& question) {
   return gaps;
 }
 
+/// Decides the same whatever the limit.
+Decider Always(std::vector<Gap> gaps) {
+  return [decision = plan::Decision{std::move(gaps)}](Bytes /*load_limit*/) { return decision; };
+}
+
 /// Per variable: whether a convolution reads it in the forward phase.
 std::vector<bool> FindConvolutionInputs(const plan::Problem& problem) {
   std::vector<bool> inputs(problem.variables.size(), false);
@@ -48,29 +54,29 @@ std::vector<bool> FindConvolutionInputs(const plan::Problem& problem) {
 
 }  // namespace
 
-plan::Decision DecideVdnnAll(const Question& question) { return {ListFeatureMaps(question)}; }
+Decider DecideVdnnAll(const Question& question) { return Always(ListFeatureMaps(question)); }
 
-plan::Decision DecideVdnnConv(const Question& question) {
+Decider DecideVdnnConv(const Question& question) {
   std::vector<Gap> gaps = ListFeatureMaps(question);
   const std::vector<bool> inputs = FindConvolutionInputs(question.problem);
   std::erase_if(gaps, [&](const Gap& gap) { return !inputs[At(gap.variable)]; });
-  return {gaps};
+  return Always(std::move(gaps));
 }
 
-plan::Decision DecideTflms(const Question& question) {
-  const std::vector<Gap> gaps = ListFeatureMaps(question);
+Decider DecideTflms(const Question& question) {
+  std::vector<Gap> gaps = ListFeatureMaps(question);
   std::vector<double> distances;
   for (const Gap& gap : gaps) distances.push_back(static_cast<double>(gap.before - gap.after));
-  plan::Decision decision = Choose(question, gaps, distances);
-  // TFLMS knows nothing but feature maps.
-  std::erase_if(decision.swapped, [&](const Gap& gap) {
-    return std::find(gaps.begin(), gaps.end(), gap) == gaps.end();
-  });
-  return decision;
+  return [&question, gaps = std::move(gaps), distances](Bytes load_limit) {
+    plan::Decision decision = Choose(question, gaps, distances, load_limit);
+    // TFLMS knows nothing but feature maps, of which all come before anything else.
+    if (decision.swapped.size() > gaps.size()) decision.swapped.resize(gaps.size());
+    return decision;
+  };
 }
 
-plan::Decision DecideGeeps(const Question& question) {
-  return {plan::ListGaps(question.problem, question.options.least_bytes)};
+Decider DecideGeeps(const Question& question) {
+  return Always(plan::ListGaps(question.problem, question.options.least_bytes));
 }
 
 }  // namespace plimsoll::planners

@@ -18,11 +18,11 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 class Cache {
  public:
-  explicit Cache(const Question& question)
-      : problem_(question.problem),
-        limit_(question.load_limit_bytes),
-        where_(question.problem.variables.size()),
-        resident_(question.problem.variables.size(), false) {}
+  Cache(const plan::Problem& problem, Bytes limit_bytes)
+      : problem_(problem),
+        limit_(limit_bytes),
+        where_(problem.variables.size()),
+        resident_(problem.variables.size(), false) {}
 
   /// Brings all of these, none of which pushes out another.
   void Use(const std::vector<plan::VariableIndex>& wanted) {
@@ -58,10 +58,7 @@ class Cache {
   Bytes load_ = 0;
 };
 
-}  // namespace
-
-plan::Decision DecideLru(const Question& question) {
-  const plan::Problem& problem = question.problem;
+plan::Decision Replay(const plan::Problem& problem, Bytes load_limit) {
   // A gap whose variable is not resident when its second access comes has been swapped.
   std::vector<std::vector<plan::Gap>> gap_before(problem.ops.size());
   for (const plan::Gap& gap : plan::ListGaps(problem, 1)) {
@@ -80,7 +77,7 @@ plan::Decision DecideLru(const Question& question) {
       wanted[At(access.op)].push_back(static_cast<plan::VariableIndex>(v));
     }
   }
-  Cache cache(question);
+  Cache cache(problem, load_limit);
   plan::Decision decision;
   for (int lap = 0; lap < 2; ++lap) {
     decision.swapped.clear();
@@ -104,6 +101,12 @@ plan::Decision DecideLru(const Question& question) {
     }
   }
   return decision;
+}
+
+}  // namespace
+
+Decider DecideLru(const Question& question) {
+  return [&question](Bytes load_limit) { return Replay(question.problem, load_limit); };
 }
 
 }  // namespace plimsoll::planners

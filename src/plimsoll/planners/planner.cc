@@ -2,6 +2,7 @@
 #include "plimsoll/planners/planner.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <variant>
 
@@ -11,7 +12,22 @@
 namespace plimsoll::planners {
 namespace {
 
-constexpr int kMostAttempts = 8;
+constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+
+/// Of the limit, what the load is held to. Packing what swapping leaves needs up to ten percent.
+constexpr std::array kLoadShares = {1.0,  0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.93,
+                                    0.92, 0.91, 0.9,  0.88, 0.86, 0.83, 0.8};
+
+struct Candidate {
+  plan::Decision decision;
+  Bytes load_limit_bytes = 0;
+  Nanoseconds predicted_ns = kNever;
+};
+
+/// Bytes of the arena that a misfit asks for; what the host lacks, no arena gives.
+Bytes Needs(const plan::Misfit& misfit) { return misfit.host ? kMaxBytes : misfit.needed_bytes; }
+
+}  // namespace
 
 plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options) {
   plan::ScheduleOptions schedule;
@@ -19,11 +35,9 @@ plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options) {
   schedule.host_limit_bytes = options.host_limit_bytes;
   schedule.alignment = options.alignment;
   schedule.seed = options.seed;
-  schedule.place_seconds = options.place_seconds;
+  schedule.place_nodes = options.place_nodes;
   return schedule;
 }
-
-}  // namespace
 
 const std::vector<Planner>& Planners() {
   static const std::vector<Planner> planners = {
@@ -36,7 +50,7 @@ const std::vector<Planner>& Planners() {
       {"autoswap-swdoa", "the same, with the load updated after each choice",
        "AutoSwap, paper 001, section IV-B", &DecideSwdoa},
       {"autoswap-bo", "the four scores combined by Bayesian optimisation",
-       "AutoSwap, paper 001, section IV-C", &DecideBayes, true},
+       "AutoSwap, paper 001, section IV-C", nullptr, &PlanBayes},
       {"vdnn-all", "every feature map that backward needs", "vDNN", &DecideVdnnAll},
       {"vdnn-conv", "the inputs of convolutions that backward needs", "vDNN", &DecideVdnnConv},
       {"tflms", "feature maps by distance to their use, as few as will do", "TFLMS", &DecideTflms},
@@ -53,42 +67,46 @@ const Planner* FindPlanner(std::string_view name) {
   return nullptr;
 }
 
-Attempt MakeFit(const Question& question, const std::function<plan::Decision(Bytes)>& decide) {
-  const plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
-  const auto make = [&](plan::Decision decision) {
-    auto made = plan::MakePlan(question.problem, decision, question.machine, schedule);
-    return Attempt{std::move(decision), std::move(made)};
-  };
-  Bytes load_limit = question.load_limit_bytes;
-  plan::Decision decision = decide(load_limit);
-  Attempt best = make(decision);
-  for (int k = 1; k < kMostAttempts && best.plan() == nullptr; ++k) {
-    const auto& misfit = std::get<plan::Misfit>(best.made);
-    if (misfit.host) break;
-    // Ask for less by half of what was missing, and at least by a percent.
-    const Bytes missing = std::max<Bytes>(misfit.needed_bytes - schedule.limit_bytes, 0);
-    load_limit -= std::max({missing / 2, schedule.limit_bytes / 100, Bytes{1}});
-    if (load_limit <= 0) break;
-    plan::Decision next = decide(load_limit);
-    if (next.swapped == decision.swapped) break;
-    decision = std::move(next);
-    Attempt attempt = make(decision);
-    const auto* still = std::get_if<plan::Misfit>(&attempt.made);
-    if (still == nullptr || (!still->host && still->needed_bytes < misfit.needed_bytes)) {
-      best = std::move(attempt);
-    }
+Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns) {
+  plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
+  std::vector<Candidate> candidates;
+  for (const double share : kLoadShares) {
+    const auto load_limit =
+        static_cast<Bytes>(share * static_cast<double>(question.options.limit_bytes));
+    Candidate candidate{.decision = decide(load_limit), .load_limit_bytes = load_limit};
+    schedule.load_limit_bytes = load_limit;
+    const auto predicted =
+        plan::PredictIteration(question.problem, candidate.decision, question.machine, schedule);
+    candidate.predicted_ns = predicted.value_or(kNever);
+    const bool same =
+        !candidates.empty() && candidates.back().decision.swapped == candidate.decision.swapped;
+    if (same && !predicted) break;  // Nor will it do with less room.
+    if (same && candidates.back().predicted_ns == candidate.predicted_ns) candidates.pop_back();
+    candidates.push_back(std::move(candidate));
   }
-  return best;
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.predicted_ns < b.predicted_ns; });
+  std::optional<Attempt> best;
+  for (Candidate& candidate : candidates) {
+    if (best && candidate.predicted_ns >= below_ns) break;
+    schedule.load_limit_bytes = candidate.load_limit_bytes;
+    auto made = plan::MakePlan(question.problem, candidate.decision, question.machine, schedule);
+    const auto* misfit = std::get_if<plan::Misfit>(&made);
+    if (best && misfit != nullptr && Needs(*misfit) >= Needs(std::get<plan::Misfit>(best->made))) {
+      continue;
+    }
+    best = {std::move(candidate.decision), std::move(made), candidate.load_limit_bytes};
+    if (best->plan() != nullptr) break;
+  }
+  return std::move(*best);
 }
 
 Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const plan::Machine& machine,
                  const PlannerOptions& options) {
-  const Question question{problem, machine, options.limit_bytes, options};
-  std::optional<plan::Decision> only;
-  if (planner.lowers_load) only = planner.decide(question);
-  Attempt attempt = MakeFit(question, [&](Bytes load_limit) {
-    return only ? *only : planner.decide({problem, machine, load_limit, options});
-  });
+  const Question question{problem, machine, options};
+  Attempt attempt = planner.plan != nullptr ? planner.plan(question)
+                                            : MakeFit(question, planner.decide(question));
   Outcome outcome;
   if (attempt.plan() == nullptr) {
     outcome.misfit = std::get<plan::Misfit>(attempt.made);

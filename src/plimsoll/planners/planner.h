@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -21,29 +22,32 @@ struct PlannerOptions {
   Bytes least_bytes = Bytes{1} << 20;  ///< Smaller variables stay (paper 001, section IV-A).
   Bytes alignment = kDefaultAlignment;
   std::uint64_t seed = 1;
-  double place_seconds = 0.25;  ///< For each placement of residencies.
+  std::int64_t place_nodes = 4'000;  ///< For each placement of residencies.
   /// Called by long searches with the best iteration time so far.
   std::function<void(Nanoseconds best_ns)> on_progress{};
 };
 
-/// What a planner is asked: bring the load under `load_limit_bytes`, which is at or under the
-/// limit.
+/// What a planner is asked about.
 struct Question {
   const plan::Problem& problem;
   const plan::Machine& machine;
-  Bytes load_limit_bytes = 0;
   const PlannerOptions& options;
 };
 
-/// Returns a decision, the best that the planner has if it cannot meet the load limit.
-using DecideFunction = plan::Decision (*)(const Question&);
+/// Says what to swap to bring the load under a limit, which is at or under that of the footprint;
+/// the best that the planner has if it cannot. Used only while the question lives.
+using Decider = std::function<plan::Decision(Bytes load_limit_bytes)>;
+using DecideFunction = Decider (*)(const Question&);
+
+/// For planners that look at whole plans.
+using PlanFunction = struct Attempt (*)(const Question&);
 
 struct Planner {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  DecideFunction decide = nullptr;
-  bool lowers_load = false;  ///< Whether it asks itself for lower loads; then it is asked once.
+  DecideFunction decide = nullptr;  ///< One of these two.
+  PlanFunction plan = nullptr;
 };
 
 /// All planners of iterations, in the order of the papers.
@@ -57,10 +61,9 @@ struct Outcome {
   plan::Misfit misfit;  ///< If there is no plan.
 };
 
-/// Asks the planner, makes a plan of its decision and simulates it; where fragmentation pushes the
-/// footprint over the limit, asks again for a lower load. Every plan returned has passed
-/// plan::CheckPlan(): one that does not is a bug, and aborts. Equal questions have equal answers as
-/// long as `place_seconds` cuts no placement off.
+/// Asks the planner, makes a plan of its decision (MakeFit()) and simulates it. Every plan returned
+/// has passed
+/// plan::CheckPlan(): one that does not is a bug, and aborts. Equal questions have equal answers.
 /// REQUIRES: every variable of the problem has one instance (plan::Unroll()).
 Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const plan::Machine& machine,
                  const PlannerOptions& options);
@@ -69,13 +72,20 @@ Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const pla
 struct Attempt {
   plan::Decision decision;
   std::variant<plan::Plan, plan::Misfit> made;
+  Bytes load_limit_bytes = 0;  ///< What was decided for.
 
   const plan::Plan* plan() const { return std::get_if<plan::Plan>(&made); }
 };
 
-/// Makes a plan of what `decide` says for a load limit. If that does not fit, asks for less, as
-/// long as the decision changes. Returns the first that fits, or the one that needs least.
-Attempt MakeFit(const Question& question, const std::function<plan::Decision(Bytes)>& decide);
+/// Makes a plan of what `decide` says for a load limit. Fragmentation needs room, how much cannot
+/// be told: so decisions are asked for at the limit and at ever lower loads, and the one that is
+/// predicted to be fastest, and not slower than `below_ns`, is placed first. Returns the first that
+/// fits, or the one that needs least.
+Attempt MakeFit(const Question& question, const Decider& decide,
+                Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max());
+
+/// How the planner's options look to the scheduler.
+plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options);
 
 /// Returns the smallest limit at which a plan was found with everything swapped that can be, within
 /// one percent. What no planner that swaps can go below by more than fragmentation.
@@ -83,16 +93,16 @@ Bytes SmallestLimit(const plan::Problem& problem, const plan::Machine& machine,
                     const PlannerOptions& options);
 
 // The decisions; each has a file of its own, where it is described.
-plan::Decision DecideNothing(const Question& question);
-plan::Decision DecideDoa(const Question& question);
-plan::Decision DecideAoa(const Question& question);
-plan::Decision DecideWdoa(const Question& question);
-plan::Decision DecideSwdoa(const Question& question);
-plan::Decision DecideBayes(const Question& question);
-plan::Decision DecideVdnnAll(const Question& question);
-plan::Decision DecideVdnnConv(const Question& question);
-plan::Decision DecideTflms(const Question& question);
-plan::Decision DecideGeeps(const Question& question);
-plan::Decision DecideLru(const Question& question);
+Decider DecideNothing(const Question& question);
+Decider DecideDoa(const Question& question);
+Decider DecideAoa(const Question& question);
+Decider DecideWdoa(const Question& question);
+Decider DecideSwdoa(const Question& question);
+Attempt PlanBayes(const Question& question);
+Decider DecideVdnnAll(const Question& question);
+Decider DecideVdnnConv(const Question& question);
+Decider DecideTflms(const Question& question);
+Decider DecideGeeps(const Question& question);
+Decider DecideLru(const Question& question);
 
 }  // namespace plimsoll::planners

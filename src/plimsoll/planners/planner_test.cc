@@ -21,7 +21,6 @@ plan::Problem Read(const std::string& name) {
 PlannerOptions AtPercent(const plan::Problem& problem, int percent) {
   PlannerOptions options;
   options.limit_bytes = plan::ProfileLoad(problem).peak_bytes * percent / 100;
-  options.place_seconds = 0.02;
   return options;
 }
 
@@ -73,7 +72,6 @@ TEST(PlannerTest, WithoutSwapsThePeakLoadIsNeeded) {
 TEST(PlannerTest, BayesianOptimisationIsNeverSlowerThanASingleScore) {
   const plan::Problem problem = Read("resnet18_b100");
   PlannerOptions options = AtPercent(problem, 90);
-  options.place_seconds = 1;  // The single scores need a twentieth of it.
   Nanoseconds best_ns = 0;
   options.on_progress = [&](Nanoseconds ns) { best_ns = ns; };
   const Outcome combined = Plan("autoswap-bo", problem, options);
@@ -89,7 +87,6 @@ TEST(PlannerTest, BayesianOptimisationIsNeverSlowerThanASingleScore) {
 TEST(PlannerTest, EqualQuestionsHaveEqualAnswers) {
   const plan::Problem problem = Read("resnet18_b100");
   PlannerOptions options = AtPercent(problem, 60);
-  options.place_seconds = 5;  // Far more than these need, so that it cuts nothing off.
   for (const char* planner : {"autoswap-aoa", "autoswap-wdoa", "tflms", "vdnn-all"}) {
     const Outcome one = Plan(planner, problem, options);
     const Outcome two = Plan(planner, problem, options);

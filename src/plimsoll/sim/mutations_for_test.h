@@ -57,7 +57,7 @@ inline constexpr std::array<MutationInfo, 16> kMutations = {{
     {Mutation::kChangeLag, "the lag of an edge is changed"},
     {Mutation::kSwapCopies, "two copies change places"},
     {Mutation::kMove, "a residency is moved", 40, 10, 80},
-    {Mutation::kMoveHost, "a host copy is moved"},
+    {Mutation::kMoveHost, "a host copy is moved", 40, 20},
     {Mutation::kMoveCopyIn, "one copy in reads elsewhere", 0, 10},
     {Mutation::kWriteDropped, "what is dropped is written", 0, 40},
     {Mutation::kNeverSave, "a copy out is removed", 0, 10},
