@@ -48,11 +48,11 @@ class Optimiser {
 
   plan::Decision Run() {
     if (scored_.gaps.empty()) return Choose(question_, {}, {});
-    for (int s = 0; s < kScores; ++s) {
+    for (int s = 0; s < kScores && !Stopped(); ++s) {
       const Eigen::VectorXd weights = Eigen::VectorXd::Unit(kScores, s);
       Keep(weights, MakeFit(question_, [&](Bytes load) { return Decide(weights, load); }));
     }
-    for (int e = kScores; e < kEvaluations && fits_; ++e) {
+    for (int e = kScores; e < kEvaluations && fits_ && !Stopped(); ++e) {
       const Eigen::VectorXd weights = Propose();
       plan::Decision decision = Decide(weights, question_.load_limit_bytes);
       Keep(weights, MakeFit(question_, [&](Bytes /*load*/) { return decision; }));
@@ -69,6 +69,8 @@ class Optimiser {
     const Question question{question_.problem, question_.machine, load_limit, question_.options};
     return Choose(question, scored_.gaps, scores);
   }
+
+  bool Stopped() const { return question_.options.stop && question_.options.stop() && fits_; }
 
   /// Observes what became of these weights, and keeps the best.
   void Keep(const Eigen::VectorXd& weights, Attempt attempt) {

@@ -24,6 +24,9 @@ struct PlannerOptions {
   double place_seconds = 0.25;  ///< For each placement of residencies.
   /// Called by long searches with the best iteration time so far.
   std::function<void(Nanoseconds best_ns)> on_progress{};
+  /// Asked by long searches before each evaluation. If it says true, the search ends there,
+  /// with the best so far, once it has found anything that fits.
+  std::function<bool()> stop{};
 };
 
 /// What a planner is asked: bring the load under `load_limit_bytes`, which is at or under the
