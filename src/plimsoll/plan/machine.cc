@@ -79,9 +79,9 @@ Machine ReadMachine(const std::string& path) {
   if (!json.is_object()) {
     throw InputError(path, 0, "not a machine: one JSON object is expected (docs/formats.md)");
   }
-  const auto number = [&](const char* key, double fallback) {
+  const auto number = [&](const char* key, std::optional<double> fallback) {
     const auto entry = json.find(key);
-    if (entry == json.end() && fallback >= 0) return fallback;
+    if (entry == json.end() && fallback) return *fallback;
     if (entry == json.end() || !entry->is_number()) {
       throw InputError(path, 0, fmt::format("{} is missing or not a number", Quote(key)));
     }
@@ -101,8 +101,8 @@ Machine ReadMachine(const std::string& path) {
   }
   machine.out_latency_ns = latency("out_latency_ns");
   machine.in_latency_ns = latency("in_latency_ns");
-  machine.out_bytes_per_s = number("out_bytes_per_s", -1);
-  machine.in_bytes_per_s = number("in_bytes_per_s", -1);
+  machine.out_bytes_per_s = number("out_bytes_per_s", {});
+  machine.in_bytes_per_s = number("in_bytes_per_s", {});
   machine.both_out_bytes_per_s = number("both_out_bytes_per_s", machine.out_bytes_per_s);
   machine.both_in_bytes_per_s = number("both_in_bytes_per_s", machine.in_bytes_per_s);
   CheckMachine(machine, path);

@@ -10,6 +10,10 @@
 /// format.
 namespace plimsoll::plan {
 
+/// The ops and copies of an iteration take less than this together, about 15 years: a simulator
+/// that runs it a dozen times over has to count nanoseconds in 64 bits.
+inline constexpr double kMaxIterationNs = 5e17;
+
 /// Replaces the file at `path` by the plan, whole or not at all; compressed if the path ends in
 /// ".gz". Throws FileError. Equal plans make equal files.
 /// REQUIRES: the indices of ops' operands and names are in range.

@@ -147,6 +147,7 @@ TEST(PlanFileTest, BadLinesAreNamed) {
       {"cyclic 3", "ever 3", ":7:"},
       {"cyclic 3 1", "cyclic 0 1", ":7: the period"},
       {"cyclic 3 1", "cyclic 3 0", ":7: the iterations planned"},
+      {"cyclic 3 1", "cyclic 1099511627776 1", ":14: the iteration has 1099511627776 positions"},
       {"v 7 5", "v 7 4611686018427387904", ":9: the size"},
       {"v 7 5", "v 7 99999999999999999999999", ":9: the size"},
       {"v 7 5 0 2 activation", "v 7 5 0 2 creation", ":9: unknown kind"},

@@ -23,8 +23,6 @@ constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() - 2;
 /// few of those, fit 64 bits.
 constexpr Position kMaxPosition = Position{1} << 40;
 constexpr std::int64_t kMaxBack = std::int64_t{1} << 20;
-/// A simulator that runs a plan a dozen times over has to count its nanoseconds.
-constexpr double kMaxIteration = 5e17;
 constexpr std::int64_t kAnything = std::numeric_limits<std::int64_t>::max();
 
 /// Builds a plan from lines, fed in order.
@@ -84,7 +82,8 @@ class Parser {
 
   std::int64_t ToNumber(std::string_view text, const char* what, std::int64_t low,
                         std::int64_t high) const;
-  /// Refuses what would take so long, or copy so much, that sums of it overflow.
+  /// Refuses what would take so long, or copy so much, that sums of it overflow, and an iteration
+  /// that is longer than what happens in it.
   void CheckTotals() const;
 
   std::string source_;
@@ -333,7 +332,7 @@ void Parser::ReadOp() {
   Op op;
   op.duration_ns = Number("the duration", 0, kAnything);
   total_ns_ += static_cast<double>(op.duration_ns);
-  if (total_ns_ >= kMaxIteration) Fail("the durations add up to more than 15 years");
+  if (total_ns_ >= kMaxIterationNs) Fail("the durations add up to more than 15 years");
   op.phase = ReadPhase();
   op.name = Index("the name");
   if (static_cast<std::size_t>(op.name) >= problem.op_names.size()) {
@@ -406,6 +405,13 @@ void Parser::ReadChecksum() {
 
 void Parser::CheckTotals() const {
   const Machine& machine = plan_.machine;
+  // Every position is a malloc, a free or an op; a few may be of what the iteration leaves out.
+  constexpr std::size_t kSlack = 16;
+  const std::size_t events = 2 * plan_.problem.variables.size() + plan_.problem.ops.size();
+  if (static_cast<std::size_t>(plan_.problem.period) > events + kSlack) {
+    Fail(fmt::format("the iteration has {} positions and no more than {} events",
+                     plan_.problem.period, events));
+  }
   double bytes = 0;
   double ns = total_ns_;
   for (const Command& command : plan_.commands) {
@@ -420,7 +426,7 @@ void Parser::CheckTotals() const {
     ns += static_cast<double>(out ? machine.out_latency_ns : machine.in_latency_ns) +
           size * 1e9 / (out ? machine.both_out_bytes_per_s : machine.both_in_bytes_per_s);
   }
-  if (ns >= kMaxIteration || bytes >= static_cast<double>(kMaxBytes)) {
+  if (ns >= kMaxIterationNs || bytes >= static_cast<double>(kMaxBytes)) {
     Fail("the copies of an iteration take more than 15 years or 2^62 bytes");
   }
 }
