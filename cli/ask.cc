@@ -41,11 +41,10 @@ class ProgressLine {
     std::string best = "nothing fits yet";
     if (best_ns_ > 0 && unlimited_ns_ > 0) {
       best = fmt::format(
-          "best overhead so far {:.2f} %",
+          "best overhead so far {:.2f} %; Ctrl-C keeps it",
           100 * (static_cast<double>(best_ns_) / static_cast<double>(unlimited_ns_) - 1));
     }
-    fmt::print(stderr, "\r\033[K{}: evaluation {}, {}; Ctrl-C keeps it", planner_, evaluations_,
-               best);
+    fmt::print(stderr, "\r\033[K{}: evaluation {}, {}", planner_, evaluations_, best);
     std::fflush(stderr);
   }
 

@@ -15,6 +15,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/random_plan_for_test.h"
+#include "plimsoll/plan/signature.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -124,6 +125,17 @@ TEST(PlanFileTest, TheFormatIsAsDocumented) {
   EXPECT_EQ(plan.problem.writes(plan.problem.ops[0])[0].variable, 0);
   EXPECT_EQ(FormatPlan(plan), Seal(kTiny));
   EXPECT_NE(Refusal(kTiny).find(":14: the checksum is"), std::string::npos) << Refusal(kTiny);
+}
+
+TEST(PlanFileTest, TheExampleInTheDocumentIsRight) {
+  std::ifstream in(PLIMSOLL_DATA_DIR "/../docs/formats.md");
+  const std::string document{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t begin = document.find("```\nplan 1\n") + 4;
+  const std::string text = document.substr(begin, document.find("```", begin) - begin);
+  const Plan plan = ParsePlan(text, "formats.md");
+  EXPECT_TRUE(CheckPlan(plan).empty());
+  EXPECT_EQ(plan.signature, Signature(plan.problem));
+  EXPECT_EQ(FormatPlan(plan), text);
 }
 
 TEST(PlanFileTest, BadLinesAreNamed) {
