@@ -3,8 +3,8 @@
 
 #include <iterator>
 #include <span>
+#include <utility>
 
-#include "plimsoll/base/check.h"
 #include "plimsoll/base/checksum.h"
 #include "plimsoll/base/escape.h"
 #include "plimsoll/base/file.h"
