@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,19 +23,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t kLarge = std::numeric_limits<std::int64_t>::max() - 1;
+
 /// A random plan with everything in it that is hard to write.
 Plan HardPlan(PlanRandom* random) {
   std::optional<Plan> plan;
   while (!plan) plan = RandomPlan(random);
   plan->planner = "my planner\n100 %";
-  plan->signature = static_cast<std::uint64_t>(random->Between(0, INT64_MAX)) * 3;
+  plan->signature = static_cast<std::uint64_t>(random->Between(0, kLarge)) * 3;
   plan->machine.name = "";
   plan->machine.in_bytes_per_s = 1e9 / 0.0823;
   plan->machine.both_in_bytes_per_s = 1e9 / 0.0823 / 3;
   plan->problem.op_names = {"a b\tc", std::string("\0\r\n \x7f\xff", 6), "Größe%20"};
   plan->problem.iterations = random->Between(0, 9);
-  plan->problem.first_event = random->Between(0, INT64_MAX);
-  for (Variable& variable : plan->problem.variables) variable.id = random->Between(0, INT64_MAX);
+  plan->problem.first_event = random->Between(0, kLarge);
+  for (Variable& variable : plan->problem.variables) variable.id = random->Between(0, kLarge);
   for (Op& op : plan->problem.ops) op.phase = static_cast<trace::Phase>(random->Between(0, 2));
   return *std::move(plan);
 }
