@@ -19,6 +19,9 @@ enum class ExitCode : int {
 void AddTraceCommand(CLI::App& app, ExitCode& exit_code);
 void AddPoolCommand(CLI::App& app, ExitCode& exit_code);
 void AddChainCommand(CLI::App& app, ExitCode& exit_code);
+void AddPlanCommand(CLI::App& app, ExitCode& exit_code);
+void AddCheckCommand(CLI::App& app, ExitCode& exit_code);
+void AddSimulateCommand(CLI::App& app, ExitCode& exit_code);
 void AddCompareCommand(CLI::App& app, ExitCode& exit_code);
 void AddPlannersCommand(CLI::App& app, ExitCode& exit_code);
 void AddGenerateCommand(CLI::App& app, ExitCode& exit_code);

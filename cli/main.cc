@@ -31,6 +31,9 @@ ExitCode Run(int argc, char** argv) {
   AddTraceCommand(app, exit_code);
   AddPoolCommand(app, exit_code);
   AddChainCommand(app, exit_code);
+  AddPlanCommand(app, exit_code);
+  AddCheckCommand(app, exit_code);
+  AddSimulateCommand(app, exit_code);
   AddCompareCommand(app, exit_code);
   AddPlannersCommand(app, exit_code);
   AddGenerateCommand(app, exit_code);

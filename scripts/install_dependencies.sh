@@ -7,6 +7,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build python3
   libfmt-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
+  libxxhash-dev
   libgtest-dev libgmock-dev librapidcheck-dev
 )
 

@@ -6,67 +6,15 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "plimsoll/place/csv.h"
 #include "plimsoll/place/validator.h"
+#include "tests/cli_for_test.h"
 
 namespace plimsoll {
 namespace {
-
-namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
-const std::string kVgg = PLIMSOLL_DATA_DIR "/traces/vgg16_cifar_b100.trace.gz";
-const std::string kKMeans = PLIMSOLL_DATA_DIR "/traces/kmeans_1m.trace.gz";
-const std::string kStochastic = PLIMSOLL_DATA_DIR "/traces/sdresnet110_cifar_b100.trace.gz";
-
-struct Result {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
-
-class CliTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "plimsoll-cli-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string Read(const std::string& name) const {
-    std::ifstream in(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  std::string Write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return Path(name);
-  }
-  Result Run(const std::string& arguments) const {
-    const std::string command = std::string(PLIMSOLL_BINARY) + " " + arguments + " >" +
-                                Path("stdout") + " 2>" + Path("stderr") + " </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("stdout"), Read("stderr")};
-  }
-  /// Runs a command that must refuse its input, and returns the message.
-  std::string RunRefused(const std::string& arguments, int exit_code) const {
-    const Result result = Run(arguments);
-    EXPECT_EQ(result.exit_code, exit_code) << arguments << "\n" << result.err;
-    EXPECT_EQ(result.out, "") << arguments;
-    EXPECT_NE(result.err, "") << arguments;
-    return result.err;
-  }
-
-  fs::path folder_;
-};
 
 TEST_F(CliTest, TraceFindsTheIteration) {
   const Result result = Run("trace " + kVgg + " --json");
@@ -403,58 +351,6 @@ TEST_F(CliTest, ChainRefusesBadUsageAndBadInput) {
           "input_gradient_bytes": 0}]})");
   refused(linkless, 3, "--bandwidth");
   EXPECT_EQ(Run("chain " + linkless + " --bandwidth 1GB/s").exit_code, 0);
-}
-
-TEST_F(CliTest, CompareRowsHaveTheDocumentedKeys) {
-  const Result result = Run("compare " + kVgg +
-                            " --limits 100%,300MiB --planners none,autoswap-doa,geeps --link v100"
-                            " --json");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.err, "");
-  const Json rows = Json::parse(result.out);
-  ASSERT_EQ(rows.size(), 6u);
-  EXPECT_EQ(rows[0].at("limit_bytes"), 435910671);
-  EXPECT_EQ(rows[3].at("limit_bytes"), 300 << 20);
-  EXPECT_EQ(rows[3].at("planner"), "none");
-  EXPECT_EQ(rows[3].at("fits"), false);
-  EXPECT_GE(rows[3].at("needed_bytes"), 435910671);
-  for (const Json& row : rows) {
-    EXPECT_EQ(row.at("peak_load_bytes"), 435910671);
-    EXPECT_GE(row.at("planning_seconds").get<double>(), 0);
-    if (!row.at("fits").get<bool>()) continue;
-    EXPECT_EQ(row.at("valid"), true);
-    EXPECT_LE(row.at("footprint_bytes"), row.at("limit_bytes"));
-    EXPECT_GE(row.at("iteration_ns"), row.at("iteration_ns_unlimited"));
-    EXPECT_GE(row.at("overhead").get<double>(), 0);
-    EXPECT_GE(row.at("swapped_bytes"), row.at("host_bytes").get<std::int64_t>() > 0 ? 1 : 0);
-    EXPECT_EQ(row.at("recomputed_bytes"), 0);
-  }
-}
-
-TEST_F(CliTest, CompareSpeaksOfOneIterationWhereSeveralArePlanned) {
-  const Result result = Run("compare " + kKMeans + " --limits 110% --planners none --json");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  const Json row = Json::parse(result.out).at(0);
-  EXPECT_EQ(row.at("iteration_ns"), row.at("iteration_ns_unlimited"));
-  const Json trace = Json::parse(Run("trace " + kKMeans + " --json").out);
-  EXPECT_EQ(row.at("iteration_ns_unlimited"), trace.at("iteration_ns"));
-  EXPECT_EQ(row.at("peak_load_bytes"), trace.at("peak_load_bytes"));
-}
-
-TEST_F(CliTest, CompareSaysWhenNothingFits) {
-  const Result result = Run("compare " + kKMeans + " --limits 1MiB --planners none,geeps");
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.out.find("needs"), std::string::npos);
-  EXPECT_NE(result.err.find("no planner fits"), std::string::npos);
-}
-
-TEST_F(CliTest, CompareRefusesBadUsage) {
-  RunRefused("compare " + kKMeans + " --limits x%", 2);
-  RunRefused("compare " + kKMeans + " --limits nan%", 2);
-  RunRefused("compare " + kKMeans + " --limits much", 2);
-  RunRefused("compare " + kKMeans + " --planners tight", 2);
-  RunRefused("compare " + kKMeans + " --link carrier-pigeon", 2);
-  RunRefused("compare " + Path("missing.trace"), 3);
 }
 
 }  // namespace

@@ -85,7 +85,6 @@ Plan Assemble(const Problem& problem, const std::vector<Absence>& absences,
               const std::vector<Bytes>& host_offsets) {
   Plan plan;
   plan.problem = problem;
-  plan.iterations = problem.laps;
   plan.commands.reserve(problem.ops.size() + 2 * absences.size());
   for (std::size_t i = 0; i < problem.ops.size(); ++i) {
     plan.commands.push_back({Queue::kCompute, static_cast<OpIndex>(i), -1, 0, {}});

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -19,11 +20,16 @@ Nanoseconds CopyTime(Nanoseconds latency_ns, Bytes bytes, double bytes_per_s) {
 
 /// Returns what is wrong with a machine, or an empty string.
 std::string FindFault(const Machine& machine) {
-  const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
-  if (machine.out_latency_ns < 0 || machine.in_latency_ns < 0) return "a latency is negative";
-  if (!positive(machine.out_bytes_per_s) || !positive(machine.in_bytes_per_s) ||
-      !positive(machine.both_out_bytes_per_s) || !positive(machine.both_in_bytes_per_s)) {
-    return "every bandwidth must be a positive number of bytes per second";
+  for (const Nanoseconds latency : {machine.out_latency_ns, machine.in_latency_ns}) {
+    if (latency < 0) return "a latency is negative";
+    if (latency > kLongestLatency) return "a latency is longer than 1e12 ns";
+  }
+  for (const double rate : {machine.out_bytes_per_s, machine.in_bytes_per_s,
+                            machine.both_out_bytes_per_s, machine.both_in_bytes_per_s}) {
+    // Written so that not-a-number fails too.
+    if (!(rate >= kSlowestBytesPerS && rate <= kFastestBytesPerS)) {
+      return "every bandwidth must be a positive number of bytes per second, from 1e3 to 1e18";
+    }
   }
   if (machine.both_out_bytes_per_s > machine.out_bytes_per_s ||
       machine.both_in_bytes_per_s > machine.in_bytes_per_s) {
@@ -61,9 +67,9 @@ std::optional<Machine> FindMachine(std::string_view name) {
   return std::nullopt;
 }
 
-void CheckMachine(const Machine& machine, const std::string& source) {
+void CheckMachine(const Machine& machine, const std::string& source, std::int64_t line) {
   const std::string fault = FindFault(machine);
-  if (!fault.empty()) throw InputError(source, 0, fault);
+  if (!fault.empty()) throw InputError(source, line, fault);
 }
 
 Machine ReadMachine(const std::string& path) {
@@ -73,20 +79,30 @@ Machine ReadMachine(const std::string& path) {
   if (!json.is_object()) {
     throw InputError(path, 0, "not a machine: one JSON object is expected (docs/formats.md)");
   }
-  const auto number = [&](const char* key, double fallback) {
+  const auto number = [&](const char* key, std::optional<double> fallback) {
     const auto entry = json.find(key);
-    if (entry == json.end() && fallback >= 0) return fallback;
+    if (entry == json.end() && fallback) return *fallback;
     if (entry == json.end() || !entry->is_number()) {
       throw InputError(path, 0, fmt::format("{} is missing or not a number", Quote(key)));
     }
     return entry->get<double>();
   };
+  const auto latency = [&](const char* key) {
+    // What is out of range stays so, and fits an integer.
+    const double value = number(key, 0);
+    const double longest = 2 * static_cast<double>(kLongestLatency);
+    return value < 0 ? Nanoseconds{-1} : Nanoseconds{std::llround(std::min(value, longest))};
+  };
   Machine machine;
-  machine.name = json.value("name", path);
-  machine.out_latency_ns = std::llround(number("out_latency_ns", 0));
-  machine.in_latency_ns = std::llround(number("in_latency_ns", 0));
-  machine.out_bytes_per_s = number("out_bytes_per_s", -1);
-  machine.in_bytes_per_s = number("in_bytes_per_s", -1);
+  machine.name = path;
+  if (const auto name = json.find("name"); name != json.end()) {
+    if (!name->is_string()) throw InputError(path, 0, "\"name\" is not a string");
+    machine.name = name->get<std::string>();
+  }
+  machine.out_latency_ns = latency("out_latency_ns");
+  machine.in_latency_ns = latency("in_latency_ns");
+  machine.out_bytes_per_s = number("out_bytes_per_s", {});
+  machine.in_bytes_per_s = number("in_bytes_per_s", {});
   machine.both_out_bytes_per_s = number("both_out_bytes_per_s", machine.out_bytes_per_s);
   machine.both_in_bytes_per_s = number("both_in_bytes_per_s", machine.in_bytes_per_s);
   CheckMachine(machine, path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,14 @@ struct Machine {
   /// Time of a copy that has the link for itself.
   Nanoseconds out_ns(Bytes bytes) const;
   Nanoseconds in_ns(Bytes bytes) const;
+
+  friend bool operator==(const Machine&, const Machine&) = default;
 };
+
+/// Links beyond these are refused: no copy is meant by them, and times would not fit 64 bits.
+inline constexpr double kSlowestBytesPerS = 1e3;
+inline constexpr double kFastestBytesPerS = 1e18;
+inline constexpr Nanoseconds kLongestLatency = 1'000'000'000'000;
 
 /// The machines known by name: `h200` (PCIe 5, measured), `v100` (paper 002's 12.2 GB/s) and
 /// `gtx1080ti` (the transfer times of paper 001).
@@ -36,8 +44,8 @@ std::optional<Machine> FindMachine(std::string_view name);
 /// Reads a machine from a JSON file (docs/formats.md). Throws InputError.
 Machine ReadMachine(const std::string& path);
 
-/// Throws InputError, naming `source`, unless bandwidths are positive and finite, latencies are not
-/// negative, and nothing is faster with both directions busy.
-void CheckMachine(const Machine& machine, const std::string& source);
+/// Throws InputError, naming `source` and its line, unless bandwidths and latencies are within the
+/// limits above, and nothing is faster with both directions busy.
+void CheckMachine(const Machine& machine, const std::string& source, std::int64_t line = 0);
 
 }  // namespace plimsoll::plan

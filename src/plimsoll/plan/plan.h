@@ -57,12 +57,16 @@ struct Residency {
   CommandIndex copy_in = -1;   ///< The command that fills it; -1 if it begins with a malloc, or if
                                ///< the variable is persistent and never leaves.
   CommandIndex copy_out = -1;  ///< The command that saves it; -1 if it ends with a free or a drop.
+
+  friend bool operator==(const Residency&, const Residency&) = default;
 };
 
 /// An edge: the waiting command starts only after this one, of `lag` iterations earlier, has ended.
 struct Wait {
   CommandIndex command = 0;
   std::int32_t lag = 0;
+
+  friend bool operator==(const Wait&, const Wait&) = default;
 };
 
 struct Command {
@@ -71,13 +75,15 @@ struct Command {
   ResidencyIndex residency = -1;  ///< What a copy reads or fills.
   Bytes host_offset = 0;          ///< Where in the host slab a copy writes or reads.
   std::vector<Wait> waits;
+
+  friend bool operator==(const Command&, const Command&) = default;
 };
 
 struct Plan {
   std::string planner;
   Problem problem;              ///< What is planned; every variable has at most one live
                                 ///< instance in it (Unroll()).
-  std::int32_t iterations = 1;  ///< Of the program, in one iteration of the problem.
+  std::uint64_t signature = 0;  ///< Of the problem before Unroll(): Signature().
   Machine machine;
   Bytes limit_bytes = 0;       ///< No residency reaches above it.
   Bytes host_limit_bytes = 0;  ///< Nor any copy in the host slab above this.
@@ -86,6 +92,8 @@ struct Plan {
   std::vector<Residency> residencies;
   Bytes footprint_bytes = 0;  ///< The highest top of a residency.
   Bytes host_bytes = 0;       ///< The highest top in the host slab.
+
+  friend bool operator==(const Plan&, const Plan&) = default;
 };
 
 }  // namespace plimsoll::plan

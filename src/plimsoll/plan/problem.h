@@ -52,12 +52,15 @@ struct Variable {
   std::int32_t instances = 1;
 
   bool persistent() const { return kind == VariableKind::kPersistent; }
+  friend bool operator==(const Variable&, const Variable&) = default;
 };
 
 /// What an op touches: a variable of this iteration, or of `age` iterations ago.
 struct Operand {
   VariableIndex variable = 0;
   std::int32_t age = 0;
+
+  friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 struct Op {
@@ -68,6 +71,8 @@ struct Op {
   std::int64_t first_operand = 0;  ///< Reads, then writes, from here on in Problem::operands.
   std::int32_t read_count = 0;
   std::int32_t write_count = 0;
+
+  friend bool operator==(const Op&, const Op&) = default;
 };
 
 struct Problem {
@@ -92,6 +97,8 @@ struct Problem {
   }
   /// The iteration's time without a limit: the sum of its ops.
   Nanoseconds iteration_ns() const;
+
+  friend bool operator==(const Problem&, const Problem&) = default;
 };
 
 /// Cuts one steady iteration out of a trace. It begins where the fewest bytes are live, so that as

@@ -230,7 +230,8 @@ class Scheduler {
     for (const Residency& residency : plan->residencies) {
       problem.buffers.push_back(ToBuffer(problem_, residency, options_.alignment));
     }
-    const place::Placement placed = place::PlaceTight(problem, PlaceOptions(options_.limit_bytes));
+    const Bytes capacity = options_.minimise ? -1 : options_.limit_bytes;
+    const place::Placement placed = place::PlaceTight(problem, PlaceOptions(capacity));
     for (std::size_t r = 0; r < plan->residencies.size(); ++r) {
       plan->residencies[r].offset = placed.offsets[r];
     }

@@ -24,6 +24,8 @@ struct ScheduleOptions {
   Bytes host_limit_bytes = kMaxBytes;
   Bytes alignment = kDefaultAlignment;
   double prefetch = kPrefetchJustInTime;  ///< rehearsal.h
+  /// Whether residencies are placed as low as can be, not only as low as the limit asks for.
+  bool minimise = false;
   /// How many nodes the search for each placement of residencies may visit. A number, not a time:
   /// equal questions have equal plans.
   std::int64_t place_nodes = 20'000;

@@ -54,11 +54,11 @@ class Optimiser {
     if (scored_.gaps.empty()) {
       return MakeFit(question_, [&](Bytes load) { return Choose(question_, {}, {}, load); });
     }
-    for (int s = 0; s < kScores; ++s) {
+    for (int s = 0; s < kScores && !Stopped(); ++s) {
       const Eigen::VectorXd weights = Eigen::VectorXd::Unit(kScores, s);
       process_.Observe(weights, Keep(MakeFit(question_, DecideBy(weights), Lowest())));
     }
-    for (int e = kScores; e < kEvaluations && fits_; ++e) Try(Propose());
+    for (int e = kScores; e < kEvaluations && fits_ && !Stopped(); ++e) Try(Propose());
     return std::move(*best_);
   }
 
@@ -72,6 +72,8 @@ class Optimiser {
       return Choose(question_, scored_.gaps, scores, load_limit);
     };
   }
+
+  bool Stopped() const { return fits_ && question_.options.stop && question_.options.stop(); }
 
   /// What a limit that cannot be met is worth to the process.
   double Bad() const { return 10 * static_cast<double>(question_.problem.iteration_ns()); }

@@ -8,6 +8,7 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/plan/check.h"
+#include "plimsoll/planners/autoswap.h"
 
 namespace plimsoll::planners {
 namespace {
@@ -42,20 +43,20 @@ plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options) {
 const std::vector<Planner>& Planners() {
   static const std::vector<Planner> planners = {
       {"none", "swaps nothing", "", &DecideNothing},
-      {"autoswap-doa", "longest absence first", "AutoSwap, paper 001, section IV-B", &DecideDoa},
+      {"autoswap-doa", "longest absence first", "AutoSwap, paper 001, section IV-B", &DecideDoa, nullptr, true},
       {"autoswap-aoa", "largest absence times size first", "AutoSwap, paper 001, section IV-B",
-       &DecideAoa},
+       &DecideAoa, nullptr, true},
       {"autoswap-wdoa", "largest area under the load first", "AutoSwap, paper 001, section IV-B",
-       &DecideWdoa},
+       &DecideWdoa, nullptr, true},
       {"autoswap-swdoa", "the same, with the load updated after each choice",
-       "AutoSwap, paper 001, section IV-B", &DecideSwdoa},
+       "AutoSwap, paper 001, section IV-B", &DecideSwdoa, nullptr, true},
       {"autoswap-bo", "the four scores combined by Bayesian optimisation",
-       "AutoSwap, paper 001, section IV-C", nullptr, &PlanBayes},
+       "AutoSwap, paper 001, section IV-C", nullptr, &PlanBayes, true},
       {"vdnn-all", "every feature map that backward needs", "vDNN", &DecideVdnnAll},
       {"vdnn-conv", "the inputs of convolutions that backward needs", "vDNN", &DecideVdnnConv},
       {"tflms", "feature maps by distance to their use, as few as will do", "TFLMS", &DecideTflms},
       {"geeps", "everything that is not in use", "GeePS", &DecideGeeps},
-      {"lru", "on demand: the least recently used goes first", "SuperNeurons' cache", &DecideLru},
+      {"lru", "on demand: the least recently used goes first", "SuperNeurons' cache", &DecideLru, nullptr, true},
   };
   return planners;
 }
@@ -107,6 +108,7 @@ Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const pla
   const Question question{problem, machine, options};
   Attempt attempt = planner.plan != nullptr ? planner.plan(question)
                                             : MakeFit(question, planner.decide(question));
+  if (attempt.plan() == nullptr && planner.goes_to_any_length) attempt = MakeSmallest(question);
   Outcome outcome;
   if (attempt.plan() == nullptr) {
     outcome.misfit = std::get<plan::Misfit>(attempt.made);
@@ -121,20 +123,28 @@ Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const pla
   return outcome;
 }
 
+Attempt MakeSmallest(const Question& question) {
+  const std::vector<Bytes> least =
+      plan::LeastLoad(question.problem, {plan::ListGaps(question.problem, 1)});
+  const Bytes floor = least.empty() ? 0 : *std::max_element(least.begin(), least.end());
+  plan::Decision decision = Choose(question, {}, {}, floor);
+  plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
+  schedule.minimise = true;
+  const std::vector<Bytes> load =
+      plan::LeastLoad(question.problem, decision, question.options.alignment);
+  schedule.load_limit_bytes = load.empty() ? 0 : *std::max_element(load.begin(), load.end());
+  auto made = plan::MakePlan(question.problem, decision, question.machine, schedule);
+  return {std::move(decision), std::move(made), *schedule.load_limit_bytes};
+}
+
 Bytes SmallestLimit(const plan::Problem& problem, const plan::Machine& machine,
                     const PlannerOptions& options) {
-  PlannerOptions lowered = options;
-  lowered.least_bytes = 1;
-  const plan::Decision everything{plan::ListGaps(problem, 1)};
-  const std::vector<Bytes> load = plan::LeastLoad(problem, everything);
-  const Bytes floor = load.empty() ? 0 : *std::max_element(load.begin(), load.end());
-  for (Bytes limit = floor;; limit += std::max<Bytes>(limit / 100, options.alignment)) {
-    lowered.limit_bytes = limit;
-    lowered.host_limit_bytes = kMaxBytes;
-    const auto made = plan::MakePlan(problem, everything, machine, ToScheduleOptions(lowered));
-    if (std::holds_alternative<plan::Plan>(made)) return limit;
-    if (limit > 2 * floor + (Bytes{1} << 30)) return limit;
-  }
+  PlannerOptions unlimited = options;
+  unlimited.limit_bytes = kMaxBytes;
+  unlimited.host_limit_bytes = kMaxBytes;
+  const Attempt attempt = MakeSmallest({problem, machine, unlimited});
+  PLIMSOLL_CHECK(attempt.plan() != nullptr, "no limit is large enough");
+  return attempt.plan()->footprint_bytes;
 }
 
 }  // namespace plimsoll::planners

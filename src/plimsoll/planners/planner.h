@@ -25,6 +25,9 @@ struct PlannerOptions {
   std::int64_t place_nodes = 4'000;  ///< For each placement of residencies.
   /// Called by long searches with the best iteration time so far.
   std::function<void(Nanoseconds best_ns)> on_progress{};
+  /// Asked by long searches before each evaluation. If it says true, the search ends there,
+  /// with the best so far, once it has found anything that fits.
+  std::function<bool()> stop{};
 };
 
 /// What a planner is asked about.
@@ -48,6 +51,8 @@ struct Planner {
   std::string_view source;
   DecideFunction decide = nullptr;  ///< One of these two.
   PlanFunction plan = nullptr;
+  /// Whether it swaps whatever it takes where its own choice does not fit: MakeSmallest().
+  bool goes_to_any_length = false;
 };
 
 /// All planners of iterations, in the order of the papers.
@@ -87,8 +92,11 @@ Attempt MakeFit(const Question& question, const Decider& decide,
 /// How the planner's options look to the scheduler.
 plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options);
 
-/// Returns the smallest limit at which a plan was found with everything swapped that can be, within
-/// one percent. What no planner that swaps can go below by more than fragmentation.
+/// Makes the plan with the smallest footprint that we know to make: whatever lies across the highest
+/// load is swapped, however small or short, until nothing lowers it any more.
+Attempt MakeSmallest(const Question& question);
+
+/// Returns the footprint of that plan: a limit that fits, and below which none is known to.
 Bytes SmallestLimit(const plan::Problem& problem, const plan::Machine& machine,
                     const PlannerOptions& options);
 

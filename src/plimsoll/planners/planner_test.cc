@@ -84,6 +84,18 @@ TEST(PlannerTest, BayesianOptimisationIsNeverSlowerThanASingleScore) {
   }
 }
 
+TEST(PlannerTest, AStoppedSearchKeepsTheBestSoFar) {
+  const plan::Problem problem = Read("resnet18_b100");
+  PlannerOptions options = AtPercent(problem, 90);
+  int evaluations = 0;
+  options.stop = [&] { return ++evaluations > 1; };
+  const Outcome stopped = Plan("autoswap-bo", problem, options);
+  ASSERT_TRUE(stopped.plan);
+  EXPECT_LE(evaluations, 3) << "no question after the search has ended";
+  const Outcome first = Plan("autoswap-doa", problem, options);
+  EXPECT_EQ(stopped.timeline.iteration_ns, first.timeline.iteration_ns);
+}
+
 TEST(PlannerTest, EqualQuestionsHaveEqualAnswers) {
   const plan::Problem problem = Read("resnet18_b100");
   PlannerOptions options = AtPercent(problem, 60);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "cli/input.h"
+#include "plimsoll/base/error.h"
+#include "plimsoll/base/parse.h"
+#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/load_profile.h"
+#include "plimsoll/plan/plan_file.h"
+#include "plimsoll/plan/signature.h"
+
+namespace plimsoll::cli {
+namespace {
+
+std::vector<std::string> SplitCommas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) parts.emplace_back(TakeField(&text, ','));
+  return parts;
+}
+
+plan::Machine SelectMachine(const std::string& link) {
+  if (const std::optional<plan::Machine> preset = plan::FindMachine(link)) return *preset;
+  if (std::filesystem::exists(link)) return plan::ReadMachine(link);
+  std::string known;
+  for (const plan::Machine& machine : plan::MachinePresets()) known += machine.name + ", ";
+  throw CLI::ValidationError(
+      "--link", fmt::format("\"{}\" is neither a link ({}or a file) nor a file", link, known));
+}
+
+/// Throws InputError if sums over the iteration would not fit 64 bits, whatever is swapped.
+void CheckCountable(const PlanInput& input, const std::string& path) {
+  const plan::Machine& machine = input.machine;
+  double bytes = 0;
+  double ns = static_cast<double>(input.problem.iteration_ns());
+  for (const plan::Variable& variable : input.problem.variables) {
+    bytes += static_cast<double>(variable.size_bytes);
+  }
+  for (const plan::Operand& operand : input.problem.operands) {
+    const auto v = static_cast<std::size_t>(operand.variable);
+    const auto size = static_cast<double>(input.problem.variables[v].size_bytes);
+    ns += static_cast<double>(machine.out_latency_ns + machine.in_latency_ns) +
+          size * 1e9 / machine.both_out_bytes_per_s + size * 1e9 / machine.both_in_bytes_per_s;
+  }
+  if (ns < plan::kMaxIterationNs && bytes < static_cast<double>(kMaxBytes)) return;
+  throw InputError(path, 0,
+                   fmt::format("over the link {}, an iteration could take more than 15 years or "
+                               "copy 2^62 bytes; check the sizes and the link",
+                               machine.name));
+}
+
+}  // namespace
+
+void AddPlanSettings(CLI::App* command, PlanSettings* settings) {
+  command->add_option("TRACE", settings->trace, "Trace or SINGA event log")->required();
+  command->add_option("--link", settings->link, "Link to the host: h200, v100, gtx1080ti or a file")
+      ->capture_default_str();
+  command->add_option("--host-limit", settings->host_limit,
+                      "Bytes of host memory for what is swapped; default no limit");
+  command->add_option("--least-bytes", settings->least_bytes,
+                      "Planners with scores swap nothing smaller; default 1MiB");
+  command->add_option("--seed", settings->seed, "For searches")->capture_default_str();
+}
+
+PlanInput ReadPlanInput(const PlanSettings& settings) {
+  PlanInput input;
+  if (settings.host_limit) {
+    input.options.host_limit_bytes = ParseSizeOption("--host-limit", *settings.host_limit);
+  }
+  if (settings.least_bytes) {
+    input.options.least_bytes = ParseSizeOption("--least-bytes", *settings.least_bytes);
+  }
+  input.options.seed = settings.seed;
+  input.machine = SelectMachine(settings.link);
+  const plan::Problem problem = plan::MakeProblem(ReadAnyTrace(settings.trace));
+  input.peak_load_bytes = plan::ProfileLoad(problem).peak_bytes;
+  input.signature = plan::Signature(problem);
+  input.problem = plan::Unroll(problem);
+  CheckCountable(input, settings.trace);
+  return input;
+}
+
+Bytes ParseLimit(const std::string& option, const std::string& text, Bytes peak_load_bytes) {
+  if (!text.ends_with('%')) return ParseSizeOption(option, text);
+  char* end = nullptr;
+  const double percent = std::strtod(text.c_str(), &end);
+  // Not a number is neither below nor above anything.
+  if (text.size() < 2 || end != text.c_str() + text.size() - 1 ||
+      !(percent >= 0 && percent <= 1000)) {
+    throw CLI::ValidationError(option, fmt::format("\"{}\" is not a percentage", text));
+  }
+  const double bytes = std::floor(percent / 100 * static_cast<double>(peak_load_bytes));
+  return static_cast<Bytes>(std::min(bytes, static_cast<double>(kMaxBytes)));
+}
+
+std::vector<Bytes> ParseLimits(const std::string& option, const std::string& text,
+                               Bytes peak_load_bytes) {
+  std::vector<Bytes> limits;
+  for (const std::string& part : SplitCommas(text)) {
+    limits.push_back(ParseLimit(option, part, peak_load_bytes));
+  }
+  if (limits.empty()) throw CLI::ValidationError(option, "names no limit");
+  return limits;
+}
+
+const planners::Planner& ParsePlanner(const std::string& option, const std::string& name) {
+  if (const planners::Planner* planner = planners::FindPlanner(name)) return *planner;
+  std::string known;
+  for (const planners::Planner& planner : planners::Planners()) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", planner.name);
+  }
+  throw CLI::ValidationError(
+      option, fmt::format("there is no swap planner \"{}\"; there are {}", name, known));
+}
+
+std::vector<const planners::Planner*> ParsePlanners(const std::string& option,
+                                                    const std::string& text) {
+  std::vector<const planners::Planner*> chosen;
+  if (text == "all") {
+    for (const planners::Planner& planner : planners::Planners()) chosen.push_back(&planner);
+    return chosen;
+  }
+  for (const std::string& name : SplitCommas(text)) chosen.push_back(&ParsePlanner(option, name));
+  if (chosen.empty()) throw CLI::ValidationError(option, "names no planner");
+  return chosen;
+}
+
+plan::Plan ReadPlanFor(const std::string& path, const std::optional<std::string>& trace) {
+  plan::Plan plan = plan::ReadPlan(path);
+  if (!trace) return plan;
+  const plan::Problem problem = plan::MakeProblem(ReadAnyTrace(*trace));
+  const std::uint64_t signature = plan::Signature(problem);
+  // The signature is what the file claims; what it plans is told from its problem.
+  if (plan.signature != signature ||
+      plan::Signature(plan.problem) != plan::Signature(plan::Unroll(problem))) {
+    throw InputError(path, 0,
+                     fmt::format("this plan was made for another trace: its signature is {:016x}, "
+                                 "that of {} is {:016x}; plan that trace",
+                                 plan.signature, *trace, signature));
+  }
+  return plan;
+}
+
+}  // namespace plimsoll::cli

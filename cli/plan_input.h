@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plimsoll/plan/machine.h"
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/plan/problem.h"
+#include "plimsoll/planners/planner.h"
+
+/// What `plan` and `compare` are asked, from the command line to a problem.
+namespace plimsoll::cli {
+
+/// Options that they share.
+struct PlanSettings {
+  std::string trace;
+  std::string link = "h200";
+  std::optional<std::string> host_limit;
+  std::optional<std::string> least_bytes;
+  std::uint64_t seed = 1;
+};
+void AddPlanSettings(CLI::App* command, PlanSettings* settings);
+
+/// What is planned: the steady iteration, several of them if variables outlive theirs.
+struct PlanInput {
+  plan::Problem problem;        ///< Unrolled.
+  std::uint64_t signature = 0;  ///< Of one of them.
+  Bytes peak_load_bytes = 0;
+  plan::Machine machine;
+  planners::PlannerOptions options;  ///< All but the limit.
+};
+
+/// Reads the trace and the link, and checks the options. Throws InputError or CLI::ValidationError.
+PlanInput ReadPlanInput(const PlanSettings& settings);
+
+/// Reads a limit such as 60% or 4GiB; percentages are of the peak load.
+Bytes ParseLimit(const std::string& option, const std::string& text, Bytes peak_load_bytes);
+/// Reads a list of them, separated by commas.
+std::vector<Bytes> ParseLimits(const std::string& option, const std::string& text,
+                               Bytes peak_load_bytes);
+
+const planners::Planner& ParsePlanner(const std::string& option, const std::string& name);
+/// Reads a list of names, or `all`.
+std::vector<const planners::Planner*> ParsePlanners(const std::string& option,
+                                                    const std::string& text);
+
+/// Reads a plan and, if a trace is given, throws InputError unless the plan was made for it.
+plan::Plan ReadPlanFor(const std::string& path, const std::optional<std::string>& trace);
+
+}  // namespace plimsoll::cli

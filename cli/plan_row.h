@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/sim/simulate.h"
+
+/// What `plan`, `simulate` and `compare` say about a plan.
+namespace plimsoll::cli {
+
+/// The answer of one planner at one limit. Times and copies are of one iteration of the program.
+struct PlanRow {
+  std::string planner;
+  Bytes limit_bytes = 0;
+  Bytes peak_load_bytes = 0;
+  Nanoseconds unlimited_ns = 0;
+  double planning_seconds = 0;
+  bool fits = false;
+
+  // If it fits.
+  Bytes footprint_bytes = 0;
+  Bytes host_bytes = 0;
+  Nanoseconds iteration_ns = 0;
+  Bytes swapped_bytes = 0;
+  Nanoseconds bound_ns = 0;  ///< No plan that swaps is faster.
+  bool valid = false;
+
+  // If it does not.
+  bool host_misfit = false;        ///< Whether it is the host's limit that is too low.
+  Bytes needed_bytes = 0;          ///< On the device, or on the host.
+  Bytes smallest_limit_bytes = 0;  ///< At which any plan was found.
+  plan::OpIndex largest_op = -1;   ///< The op that needs most by itself; -1 if there is none.
+  std::string largest_op_name;
+  Bytes largest_op_bytes = 0;
+
+  double overhead() const {
+    if (unlimited_ns == 0) return 0;
+    return static_cast<double>(iteration_ns) / static_cast<double>(unlimited_ns) - 1;
+  }
+};
+
+/// Describes a plan and its predicted timeline. Judges the plan once more, by plan::CheckPlan().
+PlanRow DescribePlan(const plan::Plan& plan, const sim::Timeline& timeline);
+
+nlohmann::ordered_json ToJson(const PlanRow& row);
+
+/// Prints JSON; bytes of names that are not UTF-8 are replaced.
+void PrintJson(const nlohmann::ordered_json& json);
+/// Returns a text for a terminal: control characters, which a file may contain, become "?".
+std::string Printable(std::string text);
+
+/// Prints rows for people, with a line on what they have in common.
+void PrintTable(const std::vector<PlanRow>& rows, const std::string& link);
+/// Prints rows as CSV: the keys of ToJson(); a cell is empty if a row does not have it.
+void PrintCsv(const std::vector<PlanRow>& rows);
+
+/// Says on stderr why nothing fits, and from where on something does.
+void ExplainMisfit(const PlanRow& row);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/plan_input.h"
+#include "cli/plan_row.h"
+#include "plimsoll/base/check.h"
+#include "plimsoll/plan/check.h"
+#include "plimsoll/report/table.h"
+#include "plimsoll/sim/simulate.h"
+#include "plimsoll/sim/stalls.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kStallsShown = 10;
+
+struct Options {
+  std::string file;
+  std::optional<std::string> trace;
+  bool json = false;
+};
+
+std::string Describe(const plan::Plan& plan, plan::CommandIndex index) {
+  if (index < 0) return "nothing";
+  const plan::Command& command = plan.commands[static_cast<std::size_t>(index)];
+  if (command.queue == plan::Queue::kCompute) {
+    const plan::Op& op = plan.problem.ops[static_cast<std::size_t>(command.op)];
+    return fmt::format("op {} ({})", command.op,
+                       plan.problem.op_names[static_cast<std::size_t>(op.name)]);
+  }
+  const plan::Residency& residency = plan.residencies[static_cast<std::size_t>(command.residency)];
+  const auto variable = static_cast<std::size_t>(residency.variable);
+  return fmt::format("{} of variable {}, {}", plan::Name(command.queue), variable,
+                     FormatBytes(plan.problem.variables[variable].size_bytes));
+}
+
+Json ToJson(const plan::Plan& plan, const sim::Usage& usage) {
+  Json busy;
+  for (int q = 0; q < plan::kQueues; ++q) {
+    busy[std::string(plan::Name(static_cast<plan::Queue>(q)))] =
+        usage.busy_ns[static_cast<std::size_t>(q)] / plan.problem.laps;
+  }
+  Json stalls = Json::array();
+  for (const sim::Stall& stall : usage.stalls) {
+    stalls.push_back({{"start_ns", stall.start_ns},
+                      {"length_ns", stall.length_ns},
+                      {"command", Describe(plan, stall.command)},
+                      {"awaited", Describe(plan, stall.awaited)}});
+  }
+  return {{"busy_ns", busy}, {"stall_ns", usage.stall_ns / plan.problem.laps}, {"stalls", stalls}};
+}
+
+void PrintUsage(const plan::Plan& plan, const sim::Usage& usage, Nanoseconds iteration_ns) {
+  const auto milliseconds = [](Nanoseconds ns) {
+    return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
+  };
+  const auto share = [&](Nanoseconds ns) {
+    const double whole = static_cast<double>(iteration_ns > 0 ? iteration_ns : 1);
+    return fmt::format("{:.1f} %", 100 * static_cast<double>(ns) / whole);
+  };
+  report::Table queues({"queue", "busy", "of the iteration"});
+  for (int q = 0; q < plan::kQueues; ++q) {
+    const Nanoseconds busy = usage.busy_ns[static_cast<std::size_t>(q)];
+    queues.Add({std::string(plan::Name(static_cast<plan::Queue>(q))),
+                milliseconds(busy / plan.problem.laps), share(busy)});
+  }
+  queues.Add(
+      {"compute stalls", milliseconds(usage.stall_ns / plan.problem.laps), share(usage.stall_ns)});
+  fmt::print("\n{}", queues.Render());
+  if (usage.stalls.empty()) return;
+  report::Table stalls({"longest stalls", "at", "waits", "for"});
+  stalls.Left(3);
+  for (const sim::Stall& stall : usage.stalls) {
+    stalls.Add({Printable(Describe(plan, stall.command)), milliseconds(stall.start_ns),
+                milliseconds(stall.length_ns), Printable(Describe(plan, stall.awaited))});
+  }
+  fmt::print("\n{}", stalls.Render());
+}
+
+ExitCode Run(const Options& options) {
+  const plan::Plan plan = ReadPlanFor(options.file, options.trace);
+  const std::vector<plan::PlanViolation> violations = plan::CheckPlan(plan, 1);
+  if (!violations.empty()) {
+    fmt::print(stderr, "plimsoll: {} is not a valid plan: {}; \"plimsoll check\" says more\n",
+               options.file, Printable(violations.front().message));
+    return ExitCode::kNoAnswer;
+  }
+  const sim::Timeline timeline = sim::Simulate(plan);
+  PLIMSOLL_CHECK(!timeline.deadlocked, "a valid plan deadlocks");
+  const PlanRow row = DescribePlan(plan, timeline);
+  const sim::Usage usage = sim::MeasureUsage(plan, timeline, kStallsShown);
+  if (options.json) {
+    Json json = ToJson(row);
+    json.update(ToJson(plan, usage));
+    PrintJson(json);
+  } else {
+    PrintTable({row}, plan.machine.name);
+    PrintUsage(plan, usage, timeline.iteration_ns);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddSimulateCommand(CLI::App& app, ExitCode& exit_code) {
+  CLI::App* command = app.add_subcommand("simulate", "Predict the time of a plan, and its stalls");
+  auto options = std::make_shared<Options>();
+  command->add_option("PLAN", options->file, "What \"plimsoll plan -o\" has written")->required();
+  command->add_option("--trace", options->trace, "Refuse a plan that was not made for this trace");
+  command->add_flag("--json", options->json, "Print an object");
+  command->callback([options, &exit_code] { exit_code = Run(*options); });
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "plimsoll/base/checksum.h"
+#include "plimsoll/base/error.h"
+#include "plimsoll/base/escape.h"
+#include "plimsoll/base/file.h"
+#include "plimsoll/base/parse.h"
+#include "plimsoll/plan/plan_file.h"
+
+namespace plimsoll::plan {
+namespace {
+
+/// Indices are 32 bits wide; the last value is left free for whoever needs a sentinel.
+constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() - 2;
+/// Positions, ages and lags are so bounded that products of a position and an age, and sums of a
+/// few of those, fit 64 bits.
+constexpr Position kMaxPosition = Position{1} << 40;
+constexpr std::int64_t kMaxBack = std::int64_t{1} << 20;
+constexpr std::int64_t kAnything = std::numeric_limits<std::int64_t>::max();
+
+/// Builds a plan from lines, fed in order.
+class Parser {
+ public:
+  Parser(std::string source, ChecksumMode mode) : source_(std::move(source)), mode_(mode) {}
+
+  /// `complete` says whether the line ended in a newline.
+  void Feed(std::string_view line, bool complete);
+  /// Returns the plan once every line has been fed.
+  Plan Finish();
+
+ private:
+  [[noreturn]] void Fail(const std::string& reason) const {
+    throw InputError(source_, line_number_, reason);
+  }
+  [[noreturn]] void FailCut() const {
+    throw InputError(source_, line_number_,
+                     "the file ends before its checksum: it was cut off; copy or plan it again");
+  }
+
+  // A line of its own each, in this order.
+  void ReadVersion();
+  void ReadPlanner();
+  void ReadSignature();
+  void ReadMachine();
+  void ReadLimits();
+  void ReadFootprint();
+  void ReadIteration();
+  // The rest: any number of each, in this order.
+  void ReadBody();
+  void ReadName();
+  void ReadVariable();
+  void ReadOp();
+  void ReadResidency();
+  void ReadCommand(char letter);
+  void ReadQueue();
+  void ReadChecksum();
+
+  // Each takes the next field of the line.
+  std::string_view Field(const char* what);
+  std::int64_t Number(const char* what, std::int64_t low, std::int64_t high);
+  std::int32_t Index(const char* what) {
+    return static_cast<std::int32_t>(Number(what, 0, kMaxIndex));
+  }
+  Bytes Size(const char* what) { return Number(what, 0, kMaxBytes); }
+  double Rate(const char* what);
+  std::uint64_t Hexadecimal(const char* what);
+  std::string Text(const char* what);
+  trace::Phase ReadPhase();
+  VariableKind ReadKind();
+  /// An index, or - for none.
+  CommandIndex ReadCopy(const char* what);
+  /// Calls `add` with each index of a list and what it is back by; - is none.
+  template <typename Add>
+  void ReadList(const char* what, Add add);
+
+  std::int64_t ToNumber(std::string_view text, const char* what, std::int64_t low,
+                        std::int64_t high) const;
+  /// Refuses what would take so long, or copy so much, that sums of it overflow, and an iteration
+  /// that is longer than what happens in it.
+  void CheckTotals() const;
+
+  std::string source_;
+  ChecksumMode mode_;
+  std::int64_t line_number_ = 0;
+  std::string_view line_;  // What is left of it.
+  std::size_t stage_ = 0;  // Of the body.
+  bool finished_ = false;
+  Checksum sum_;
+  Plan plan_;
+  double total_bytes_ = 0;
+  double total_ns_ = 0;
+};
+
+void Parser::Feed(std::string_view line, bool complete) {
+  ++line_number_;
+  if (finished_) Fail("something follows the checksum, which ends a plan");
+  if (!complete) FailCut();
+  line_ = line;
+  using Reader = void (Parser::*)();
+  constexpr std::array<Reader, 7> kHeader = {
+      &Parser::ReadVersion, &Parser::ReadPlanner,   &Parser::ReadSignature, &Parser::ReadMachine,
+      &Parser::ReadLimits,  &Parser::ReadFootprint, &Parser::ReadIteration};
+  const auto number = static_cast<std::size_t>(line_number_) - 1;
+  if (number < kHeader.size()) {
+    (this->*kHeader[number])();
+  } else {
+    ReadBody();
+  }
+  if (!line_.empty()) Fail(fmt::format("too many fields: what is {} for?", Quote(line_)));
+  sum_.Add(line);
+  sum_.Add("\n");
+}
+
+Plan Parser::Finish() {
+  if (line_number_ == 0) {
+    throw InputError(source_, 0, "the file is empty; a plan begins with the line \"plan 1\"");
+  }
+  if (!finished_) FailCut();
+  return std::move(plan_);
+}
+
+std::string_view Parser::Field(const char* what) {
+  const std::string_view field = TakeField(&line_, ' ');
+  if (field.empty()) Fail(fmt::format("the field for {} is missing", what));
+  return field;
+}
+
+std::int64_t Parser::ToNumber(std::string_view text, const char* what, std::int64_t low,
+                              std::int64_t high) const {
+  const std::optional<std::int64_t> value = ParseInteger(text);
+  if (!value || *value < low || *value > high) {
+    Fail(fmt::format("{} is {}, not a whole number from {} to {}", what, Quote(text), low, high));
+  }
+  return *value;
+}
+
+std::int64_t Parser::Number(const char* what, std::int64_t low, std::int64_t high) {
+  return ToNumber(Field(what), what, low, high);
+}
+
+double Parser::Rate(const char* what) {
+  const std::string_view field = Field(what);
+  double value = 0;
+  const char* const end = field.data() + field.size();
+  const auto [stop, error] = std::from_chars(field.data(), end, value);
+  if (error != std::errc() || stop != end) {
+    Fail(fmt::format("{} is {}, not a number", what, Quote(field)));
+  }
+  return value;
+}
+
+std::uint64_t Parser::Hexadecimal(const char* what) {
+  const std::string_view field = Field(what);
+  std::uint64_t value = 0;
+  std::from_chars(field.data(), field.data() + field.size(), value, 16);
+  if (field != fmt::format("{:016x}", value)) {
+    Fail(fmt::format("{} is {}, not 16 lower-case hexadecimal digits", what, Quote(field)));
+  }
+  return value;
+}
+
+std::string Parser::Text(const char* what) {
+  const std::string_view field = Field(what);
+  std::optional<std::string> text = Unescape(field);
+  if (!text)
+    Fail(fmt::format("{} is {}, which is not escaped as it should be", what, Quote(field)));
+  return *std::move(text);
+}
+
+trace::Phase Parser::ReadPhase() {
+  constexpr std::string_view kLetters = "FBU";
+  const std::string_view field = Field("the phase");
+  const std::size_t place = field.size() == 1 ? kLetters.find(field) : std::string_view::npos;
+  if (place == std::string_view::npos) {
+    Fail(fmt::format("unknown phase {}; expected F, B or U", Quote(field)));
+  }
+  return static_cast<trace::Phase>(place);
+}
+
+VariableKind Parser::ReadKind() {
+  const std::string_view field = Field("the kind");
+  for (int k = 0; k < kVariableKinds; ++k) {
+    if (field == Name(static_cast<VariableKind>(k))) return static_cast<VariableKind>(k);
+  }
+  Fail(fmt::format("unknown kind of variable {}", Quote(field)));
+}
+
+CommandIndex Parser::ReadCopy(const char* what) {
+  const std::string_view field = Field(what);
+  if (field == "-") return -1;
+  return static_cast<CommandIndex>(ToNumber(field, what, 0, kMaxIndex));
+}
+
+template <typename Add>
+void Parser::ReadList(const char* what, Add add) {
+  std::string_view list = Field(what);
+  if (list == "-") return;
+  if (list.back() == ',') Fail(fmt::format("{} ends in a comma", what));
+  while (!list.empty()) {
+    std::string_view item = TakeField(&list, ',');
+    const bool back = item.find('@') != std::string_view::npos;
+    const std::int64_t index = ToNumber(TakeField(&item, '@'), what, 0, kMaxIndex);
+    const std::int64_t by = back ? ToNumber(item, what, 1, kMaxBack) : 0;
+    add(static_cast<std::int32_t>(index), static_cast<std::int32_t>(by));
+  }
+}
+
+void Parser::ReadVersion() {
+  if (Field("the format") != "plan") Fail("not a plan: the first line is not \"plan 1\"");
+  const std::string_view version = Field("the version");
+  if (version != "1") {
+    Fail(fmt::format("unsupported version {} of the plan format; this program reads version 1",
+                     Quote(version)));
+  }
+}
+
+void Parser::ReadPlanner() {
+  if (Field("a keyword") != "planner") Fail("expected \"planner NAME\"");
+  plan_.planner = Text("the planner");
+}
+
+void Parser::ReadSignature() {
+  if (Field("a keyword") != "signature") Fail("expected \"signature HEX\"");
+  plan_.signature = Hexadecimal("the signature");
+}
+
+void Parser::ReadMachine() {
+  if (Field("a keyword") != "machine") Fail("expected \"machine NAME ...\"");
+  Machine& machine = plan_.machine;
+  machine.name = Text("the machine's name");
+  machine.out_latency_ns = Number("the latency out", 0, kLongestLatency);
+  machine.in_latency_ns = Number("the latency in", 0, kLongestLatency);
+  machine.out_bytes_per_s = Rate("the bandwidth out");
+  machine.in_bytes_per_s = Rate("the bandwidth in");
+  machine.both_out_bytes_per_s = Rate("the bandwidth out, of both");
+  machine.both_in_bytes_per_s = Rate("the bandwidth in, of both");
+  CheckMachine(machine, source_, line_number_);
+}
+
+void Parser::ReadLimits() {
+  if (Field("a keyword") != "limit") Fail("expected \"limit DEVICE HOST\"");
+  plan_.limit_bytes = Size("the limit");
+  plan_.host_limit_bytes = Size("the limit on the host");
+}
+
+void Parser::ReadFootprint() {
+  if (Field("a keyword") != "footprint") Fail("expected \"footprint DEVICE HOST\"");
+  plan_.footprint_bytes = Size("the footprint");
+  plan_.host_bytes = Size("the footprint on the host");
+}
+
+void Parser::ReadIteration() {
+  if (Field("a keyword") != "iteration") Fail("expected \"iteration cyclic|once ...\"");
+  Problem& problem = plan_.problem;
+  const std::string_view how = Field("how often it runs");
+  if (how != "cyclic" && how != "once") {
+    Fail(fmt::format("{} is neither cyclic nor once", Quote(how)));
+  }
+  problem.cyclic = how == "cyclic";
+  problem.period = Number("the period", 1, kMaxPosition);
+  plan_.problem.laps = static_cast<std::int32_t>(Number("the iterations planned", 1, kMaxBack));
+  problem.iterations = Number("the iterations found", 0, kAnything);
+  problem.first_event = Number("the first event", 0, kAnything);
+}
+
+void Parser::ReadBody() {
+  struct Kind {
+    std::string_view keyword;
+    std::size_t stage;
+  };
+  constexpr std::array<Kind, 9> kKinds = {{{"n", 0},
+                                           {"v", 1},
+                                           {"x", 2},
+                                           {"r", 3},
+                                           {"e", 4},
+                                           {"o", 4},
+                                           {"i", 4},
+                                           {"q", 5},
+                                           {"checksum", 6}}};
+  const std::string_view keyword = Field("what the line is");
+  const Kind* kind = nullptr;
+  for (const Kind& candidate : kKinds) {
+    if (candidate.keyword == keyword) kind = &candidate;
+  }
+  if (kind == nullptr) {
+    Fail(fmt::format("unknown line {}; n, v, x, r, e, o, i, q or checksum is expected",
+                     Quote(keyword)));
+  }
+  if (kind->stage < stage_) Fail(fmt::format("{} comes too late in the file", Quote(keyword)));
+  stage_ = kind->stage;
+  using Reader = void (Parser::*)();
+  constexpr std::array<Reader, 4> kReaders = {&Parser::ReadName, &Parser::ReadVariable,
+                                              &Parser::ReadOp, &Parser::ReadResidency};
+  if (stage_ < kReaders.size()) {
+    (this->*kReaders[stage_])();
+  } else if (stage_ == 4) {
+    ReadCommand(keyword.front());
+  } else if (stage_ == 5) {
+    ReadQueue();
+  } else {
+    ReadChecksum();
+  }
+}
+
+void Parser::ReadName() { plan_.problem.op_names.push_back(Text("the name")); }
+
+void Parser::ReadVariable() {
+  Variable variable;
+  variable.id = Number("the variable's number", 0, kAnything);
+  variable.size_bytes = Number("the size", 0, kMaxBytes - 1);
+  variable.begin = Number("the begin", 0, kMaxPosition);
+  variable.end = Number("the end", 0, 2 * kMaxPosition);
+  variable.kind = ReadKind();
+  variable.phase = ReadPhase();
+  variable.instances = static_cast<std::int32_t>(Number("the instances", 1, kMaxBack));
+  total_bytes_ += static_cast<double>(variable.size_bytes);
+  if (total_bytes_ >= static_cast<double>(kMaxBytes)) {
+    Fail("the sizes of all variables add up to 2^62 bytes or more");
+  }
+  plan_.problem.variables.push_back(variable);
+}
+
+void Parser::ReadOp() {
+  Problem& problem = plan_.problem;
+  Op op;
+  op.duration_ns = Number("the duration", 0, kAnything);
+  total_ns_ += static_cast<double>(op.duration_ns);
+  if (total_ns_ >= kMaxIterationNs) Fail("the durations add up to more than 15 years");
+  op.phase = ReadPhase();
+  op.name = Index("the name");
+  if (static_cast<std::size_t>(op.name) >= problem.op_names.size()) {
+    Fail(fmt::format("the op has name {} of {}", op.name, problem.op_names.size()));
+  }
+  op.position = Number("the position", 0, kMaxPosition);
+  op.first_operand = static_cast<std::int64_t>(problem.operands.size());
+  const auto add = [&](std::int32_t* count) {
+    return [&problem, count](VariableIndex variable, std::int32_t age) {
+      problem.operands.push_back({variable, age});
+      ++*count;
+    };
+  };
+  ReadList("what the op reads", add(&op.read_count));
+  ReadList("what the op writes", add(&op.write_count));
+  problem.ops.push_back(op);
+}
+
+void Parser::ReadResidency() {
+  Residency residency;
+  residency.variable = Index("the variable");
+  residency.begin = Number("the begin", 0, kMaxPosition);
+  residency.end = Number("the end", 0, 2 * kMaxPosition);
+  residency.offset = Size("the offset");
+  residency.copy_in = ReadCopy("the copy in");
+  residency.copy_out = ReadCopy("the copy out");
+  plan_.residencies.push_back(residency);
+}
+
+void Parser::ReadCommand(char letter) {
+  Command command;
+  if (letter == 'e') {
+    command.op = Index("the op");
+  } else {
+    command.queue = letter == 'o' ? Queue::kCopyOut : Queue::kCopyIn;
+    command.residency = Index("the residency");
+    command.host_offset = Size("the offset on the host");
+  }
+  ReadList("what is waited for", [&](CommandIndex index, std::int32_t lag) {
+    command.waits.push_back({index, lag});
+  });
+  plan_.commands.push_back(std::move(command));
+}
+
+void Parser::ReadQueue() {
+  const std::string_view field = Field("the queue");
+  int queue = 0;
+  while (queue < kQueues && field != Name(static_cast<Queue>(queue))) ++queue;
+  if (queue == kQueues) {
+    Fail(fmt::format("unknown queue {}; expected compute, copy-out or copy-in", Quote(field)));
+  }
+  std::vector<CommandIndex>& commands = plan_.queues[static_cast<std::size_t>(queue)];
+  ReadList("the order of the queue", [&](CommandIndex index, std::int32_t back) {
+    if (back != 0) Fail("the order of a queue has no iterations");
+    commands.push_back(index);
+  });
+}
+
+void Parser::ReadChecksum() {
+  const std::uint64_t expected = Hexadecimal("the checksum");
+  if (mode_ == ChecksumMode::kVerify && expected != sum_.digest()) {
+    Fail(
+        fmt::format("checksum mismatch: the file says {:016x}, its content has {:016x}; it was "
+                    "changed after it was written; copy or plan it again",
+                    expected, sum_.digest()));
+  }
+  CheckTotals();
+  finished_ = true;
+}
+
+void Parser::CheckTotals() const {
+  const Machine& machine = plan_.machine;
+  // Every position is a malloc, a free or an op; a few may be of what the iteration leaves out.
+  constexpr std::size_t kSlack = 16;
+  const std::size_t events = 2 * plan_.problem.variables.size() + plan_.problem.ops.size();
+  if (static_cast<std::size_t>(plan_.problem.period) > events + kSlack) {
+    Fail(fmt::format("the iteration has {} positions and no more than {} events",
+                     plan_.problem.period, events));
+  }
+  double bytes = 0;
+  double ns = total_ns_;
+  for (const Command& command : plan_.commands) {
+    if (command.queue == Queue::kCompute) continue;
+    const auto r = static_cast<std::size_t>(command.residency);
+    if (r >= plan_.residencies.size()) continue;  // CheckPlan() says so.
+    const auto v = static_cast<std::size_t>(plan_.residencies[r].variable);
+    if (v >= plan_.problem.variables.size()) continue;
+    const auto size = static_cast<double>(plan_.problem.variables[v].size_bytes);
+    const bool out = command.queue == Queue::kCopyOut;
+    bytes += size;
+    ns += static_cast<double>(out ? machine.out_latency_ns : machine.in_latency_ns) +
+          size * 1e9 / (out ? machine.both_out_bytes_per_s : machine.both_in_bytes_per_s);
+  }
+  if (ns >= kMaxIterationNs || bytes >= static_cast<double>(kMaxBytes)) {
+    Fail("the copies of an iteration take more than 15 years or 2^62 bytes");
+  }
+}
+
+}  // namespace
+
+Plan ReadPlan(const std::string& path) {
+  LineReader reader(path);
+  Parser parser(path, ChecksumMode::kVerify);
+  while (reader.Next()) parser.Feed(reader.line(), reader.complete());
+  return parser.Finish();
+}
+
+Plan ParsePlan(std::string_view text, const std::string& source, ChecksumMode mode) {
+  Parser parser(source, mode);
+  std::int64_t line_number = 0;
+  while (!text.empty()) {
+    const bool complete = text.find('\n') != std::string_view::npos;
+    std::string_view line = TakeField(&text, '\n');
+    ++line_number;
+    if (line.size() > LineReader::kMaxLineBytes) {
+      throw InputError(source, line_number, "the line is too long; this is not a plan");
+    }
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    parser.Feed(line, complete);
+  }
+  return parser.Finish();
+}
+
+}  // namespace plimsoll::plan
