@@ -179,7 +179,8 @@ class Run {
     chain::PlannerOptions options;
     options.time_budget_seconds = kExactSeconds;
     const Stopwatch watch;
-    const chain::ExactAnswer exact = chain::SolveExactly(question, options);
+    const chain::ExactAnswer exact =
+        chain::SolveExactly(question, options, chain::PlanGreedy(question, {}));
     comparison->seconds.Add(watch.seconds());
     Judge(question, exact.schedule.value());
     comparison->proven += exact.proven ? 1 : 0;

@@ -68,7 +68,7 @@ TEST(ExactTest, EqualsBruteForceOverSetsAndOrders) {
     const Model model = MakeModel(chain, kByteLink / DrawBetween(1, 3, &random));
     const Question question = {chain, model, RandomLimit(model, &random)};
     // Greedy is often far off, so that the solver has to find the optimum itself.
-    const ExactAnswer answer = SolveExactly(question, Patient(), PlanGreedy);
+    const ExactAnswer answer = SolveExactly(question, Patient(), PlanGreedy(question, {}));
     ASSERT_TRUE(answer.schedule && answer.proven) << "round " << round;
     ExpectValid(question, *answer.schedule, "exact");
     EXPECT_EQ(answer.schedule->iteration_ns(), BruteForce(question, false).Run())
@@ -94,7 +94,7 @@ TEST(ExactTest, OrderedTransfersAreNotAlwaysBest) {
     const Chain chain = RandomChain({.least_stages = 4, .most_stages = 5}, &random);
     const Model model = MakeModel(chain, kByteLink / 2);
     const Question question = {chain, model, RandomLimit(model, &random)};
-    const ExactAnswer answer = SolveExactly(question, Patient(), PlanGreedy);
+    const ExactAnswer answer = SolveExactly(question, Patient(), PlanGreedy(question, {}));
     ASSERT_TRUE(answer.proven);
     Nanoseconds ordered = std::numeric_limits<Nanoseconds>::max();
     for (std::size_t set = 0; set < std::size_t{1} << model.stages; ++set) {
@@ -119,7 +119,7 @@ RC_GTEST_PROP(ExactTest, LiesBetweenTheFractionalOptimumAndChainSearch, ()) {
   const Model model = MakeModel(chain, kByteLink / DrawBetween(1, 4, &random));
   const Question question = {chain, model, RandomLimit(model, &random)};
   const auto searched = PlanChainSearch(question, Patient());
-  const ExactAnswer exact = SolveExactly(question, Patient(), PlanDynProg);
+  const ExactAnswer exact = SolveExactly(question, Patient(), PlanDynProg(question, {}));
   RC_ASSERT(searched && exact.schedule && exact.proven);
   ExpectValid(question, *exact.schedule, "exact");
   ExpectValid(question, *searched, "chainsearch");
@@ -137,7 +137,7 @@ TEST(ExactTest, SaysWhenTimeRanOut) {
   const Question question = {chain, model, (model.smallest_limit_bytes + model.peak_bytes) / 2};
   PlannerOptions options;
   options.time_budget_seconds = 0;
-  const ExactAnswer answer = SolveExactly(question, options);
+  const ExactAnswer answer = SolveExactly(question, options, PlanGreedy(question, {}));
   ASSERT_TRUE(answer.schedule);
   EXPECT_FALSE(answer.proven);
   EXPECT_LT(answer.lower_bound_ns, answer.schedule->iteration_ns());
