@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "plimsoll/chain/chain_for_test.h"
 #include "plimsoll/chain/fractional.h"
+#include "plimsoll/chain/reader.h"
 #include "plimsoll/chain/simulate.h"
 
 namespace plimsoll::chain {
@@ -127,6 +129,46 @@ RC_GTEST_PROP(ExactTest, LiesBetweenTheFractionalOptimumAndChainSearch, ()) {
   RC_ASSERT(best <= searched->iteration_ns());
   RC_ASSERT(FractionalOptimum(chain, model, question.limit_bytes) <= best);
   RC_ASSERT(static_cast<double>(searched->iteration_ns()) <= 1.01 * static_cast<double>(best));
+}
+
+TEST(ExactTest, ChainSearchIsWithinAHundredthOnMeasuredChains) {
+  for (const char* name : {"resnet18_b32_s224", "vit_b_16_b64_s224", "resnet50_b32_s224"}) {
+    const Chain chain = ReadChain(std::string(PLIMSOLL_DATA_DIR "/chains/") + name + ".json");
+    const Model model = MakeModel(chain, 12'200'000'000);
+    for (const int part : {10, 60}) {
+      SCOPED_TRACE(std::string(name) + " at " + std::to_string(part));
+      const Bytes range = model.peak_bytes - model.smallest_limit_bytes;
+      const Question question = {chain, model, model.smallest_limit_bytes + part * range / 100};
+      const auto searched = PlanChainSearch(question, Patient());
+      const ExactAnswer exact = SolveExactly(question, Patient(), PlanGreedy(question, {}));
+      ASSERT_TRUE(searched && exact.schedule && exact.proven);
+      ExpectValid(question, *exact.schedule, "exact");
+      EXPECT_LE(static_cast<double>(searched->iteration_ns()),
+                1.01 * static_cast<double>(exact.schedule->iteration_ns()));
+    }
+  }
+}
+
+TEST(ExactTest, WorkCutsTheSearchTheSameWayEachTime) {
+  std::mt19937_64 random(9);
+  const Chain chain = RandomChain(
+      {.least_stages = 14, .most_stages = 14, .most_bytes = 100'000, .most_ns = 100'000}, &random);
+  const Model model = MakeModel(chain, kByteLink / 3);
+  const Question question = {chain, model, (model.smallest_limit_bytes + model.peak_bytes) / 2};
+  const auto start = PlanGreedy(question, {});
+  const ExactAnswer whole = SolveExactly(question, Patient(), start);
+  ASSERT_TRUE(whole.proven);
+  Nanoseconds before = start->iteration_ns();
+  for (const std::int64_t work : {0, 1'000, 10'000, 100'000}) {
+    const ExactAnswer first = SolveExactly(question, Patient(), start, work);
+    const ExactAnswer again = SolveExactly(question, Patient(), start, work);
+    EXPECT_EQ(first.schedule->transfers, again.schedule->transfers) << work;
+    EXPECT_EQ(first.lower_bound_ns, again.lower_bound_ns) << work;
+    EXPECT_LE(first.lower_bound_ns, whole.schedule->iteration_ns()) << work;
+    EXPECT_LE(first.schedule->iteration_ns(), before) << work;
+    before = first.schedule->iteration_ns();
+  }
+  EXPECT_FALSE(SolveExactly(question, Patient(), start, 0).proven);
 }
 
 TEST(ExactTest, SaysWhenTimeRanOut) {
