@@ -69,6 +69,7 @@ struct Score {
   Series fractional;  ///< To theorem 2.
   Series seconds;
   int misfits = 0;
+  std::map<std::size_t, int> behind;  ///< By other planner: at how many questions it is quicker.
 };
 
 struct Setting {
@@ -185,7 +186,8 @@ class Run {
     fmt::print("{}fractional optimum / proposition 3: mean {:.4f}, worst {:.4f}\n", table.Render(),
                relaxed_.mean(), relaxed_.most);
     fmt::print("means are over the limits at which a planner has a schedule\n");
-    fmt::print("chainsearch above another planner: {} of {}\n\n", beaten_, asked_);
+    fmt::print("\n");
+    PrintRanks();
     fmt::print("ratio to proposition 3, mean and worst\n{}\n", chains_.Render());
     fmt::print("chains of at most {} stages\n{}\n", chain::kMostExactStages, exact_.Render());
     fmt::print("images per second (figures 13 to 19)\n{}\n", throughput_.Render());
@@ -199,7 +201,7 @@ class Run {
     const Nanoseconds relaxed =
         chain::FractionalOptimum(question.chain, question.model, question.limit_bytes);
     relaxed_.Add(Over(relaxed, bound));
-    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+    std::vector<Nanoseconds> times(scores_.size(), kNever);
     Nanoseconds last = 0;
     for (std::size_t p = 0; p < scores_.size(); ++p) {
       const Stopwatch watch;
@@ -211,8 +213,7 @@ class Run {
         continue;
       }
       Judge(question, *schedule);
-      last = schedule->iteration_ns();
-      least = std::min(least, last);
+      last = times[p] = schedule->iteration_ns();
       scores_[p].ratio.Add(Over(last, bound));
       (*ratios)[p].Add(Over(last, bound));
       scores_[p].fractional.Add(Over(last, relaxed));
@@ -220,9 +221,35 @@ class Run {
           "{:.1f}", static_cast<double>(question.chain.batch) * 1e9 / static_cast<double>(last)));
     }
     ++asked_;
-    if (last > least) ++beaten_;
+    Rank(times);
     return last;
   }
+
+  void Rank(const std::vector<Nanoseconds>& times) {
+    for (std::size_t p = 0; p < times.size(); ++p) {
+      for (std::size_t q = 0; q < times.size(); ++q) {
+        if (times[q] < times[p]) ++scores_[p].behind[q];
+      }
+    }
+  }
+
+  void PrintRanks() const {
+    report::Table table(WithPlanners({"behind"}));
+    for (std::size_t p = 0; p < scores_.size(); ++p) {
+      std::vector<std::string> cells = {std::string(chain::Planners()[p].name)};
+      for (std::size_t q = 0; q < scores_.size(); ++q) {
+        const auto found = scores_[p].behind.find(q);
+        cells.push_back(fmt::format("{}", found == scores_[p].behind.end() ? 0 : found->second));
+      }
+      table.Add(cells);
+    }
+    fmt::print(
+        "at how many of {} questions the planner of the row is slower than that of the column, or "
+        "has no schedule\n{}\n",
+        asked_, table.Render());
+  }
+
+  static constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
   Setting setting_;
   int limits_;
@@ -232,7 +259,6 @@ class Run {
   report::Table throughput_;
   report::Table exact_;
   int asked_ = 0;
-  int beaten_ = 0;
 };
 
 /// What a larger batch is worth in the same memory: networks that were measured with several.
