@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How near to optimal are the planners of chains? As paper 002, section 6: every chain at evenly
-// spaced limits from the smallest to the peak, at 12.2 GB/s (the paper's link) and 55 GB/s, with
-// times as measured and six times as long (about a V100). One half-duplex link, cold start.
+// spaced limits from the smallest to the peak, at 12.2 GB/s (the paper's link) and 55 GB/s with
+// times as measured, and at 12.2 GB/s with times six times as long (about the paper's V100). The
+// link is one and half-duplex, and iterations start cold. Then chains drawn at random, against the
+// exact solver.
 //
-//   chains [--limits N] FOLDER|FILE...
+//   chains [--limits N] [--chain NAME] [--random N] FOLDER|FILE...
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -30,7 +35,12 @@
 namespace plimsoll {
 namespace {
 
-constexpr double kExactSeconds = 60;
+struct Options {
+  std::vector<std::string> paths;
+  int limits = 20;
+  int random = 100;
+  std::string chain;  ///< Only files whose name has this in it.
+};
 
 /// Collects numbers for their mean and maximum.
 struct Series {
@@ -44,7 +54,14 @@ struct Series {
     ++count;
   }
   double mean() const { return count == 0 ? 0 : sum / count; }
+  std::string MeanAndMost() const {
+    return count == 0 ? "-" : fmt::format("{:.3f} {:.3f}", mean(), most);
+  }
 };
+
+double Over(Nanoseconds a, Nanoseconds b) {
+  return static_cast<double>(a) / static_cast<double>(b);
+}
 
 /// One planner over all chains and limits of a setting.
 struct Score {
@@ -52,11 +69,65 @@ struct Score {
   Series fractional;  ///< To theorem 2.
   Series seconds;
   int misfits = 0;
+  std::map<std::size_t, int> behind;  ///< By other planner: at how many questions it is quicker.
 };
 
 struct Setting {
   std::int64_t bandwidth_bytes_per_s;
   double time_scale;
+};
+
+std::vector<std::string> WithPlanners(std::vector<std::string> header) {
+  for (const chain::Planner& planner : chain::Planners()) header.emplace_back(planner.name);
+  return header;
+}
+
+/// Throws unless the judge has nothing to say.
+void Judge(const chain::Question& question, const chain::Schedule& schedule) {
+  const auto violations = chain::FindViolations(
+      question.chain, question.model.bandwidth_bytes_per_s, schedule, question.limit_bytes);
+  if (!violations.empty()) throw Error(violations.front().message);
+}
+
+/// How chainsearch compares with the exact solver, which is given a minute and no good start.
+struct Comparison {
+  Series gap;
+  Series ratio;
+  Series seconds;
+  int proven = 0;
+
+  void Add(const chain::Question& question, Nanoseconds searched) {
+    chain::PlannerOptions options;
+    options.time_budget_seconds = 60;
+    const Stopwatch watch;
+    const chain::ExactAnswer exact =
+        chain::SolveExactly(question, options, chain::PlanGreedy(question, {}));
+    seconds.Add(watch.seconds());
+    Judge(question, exact.schedule.value());
+    proven += exact.proven ? 1 : 0;
+    gap.Add(Over(searched, exact.lower_bound_ns));
+    ratio.Add(Over(exact.schedule->iteration_ns(),
+                   chain::LowerBound(question.model, question.limit_bytes)));
+  }
+
+  static std::vector<std::string> Header() {
+    return {"chain",
+            "stages",
+            "asked",
+            "proven",
+            "chainsearch / exact, worst",
+            "exact / proposition 3",
+            "exact, longest"};
+  }
+  std::vector<std::string> Cells(const std::string& name, const std::string& stages) const {
+    return {name,
+            stages,
+            fmt::format("{}", gap.count),
+            fmt::format("{}", proven),
+            fmt::format("{:.5f}", gap.most),
+            fmt::format("{:.4f}", ratio.mean()),
+            fmt::format("{:.2f} s", seconds.most)};
+  }
 };
 
 /// Runs one setting over all chains.
@@ -66,40 +137,38 @@ class Run {
       : setting_(setting),
         limits_(limits),
         scores_(chain::Planners().size()),
-        chains_(ChainHeader()),
-        exact_({"chain", "stages", "limits", "proven", "chainsearch / exact, worst", "mean",
-                "exact / proposition 3", "exact, longest"}) {}
+        chains_(WithPlanners({"chain", "stages"})),
+        throughput_(WithPlanners({"chain", "limit", "of the range"})),
+        exact_(Comparison::Header()) {}
 
   void Add(const std::string& path) {
     const chain::Chain chain = chain::ScaleTimes(chain::ReadChain(path), setting_.time_scale);
     const chain::Model model = chain::MakeModel(chain, setting_.bandwidth_bytes_per_s);
     const std::string name = std::filesystem::path(path).stem().string();
-    std::vector<std::string> header = {"limit", "of the range"};
-    for (const chain::Planner& planner : chain::Planners()) header.emplace_back(planner.name);
-    report::Table throughput(header);
+    const std::string stages = fmt::format("{}", chain.stages.size());
     Comparison comparison;
     std::vector<Series> ratios(scores_.size());
+    double shown = 0;  // Of the range: throughput is shown at quarters of it.
     for (int k = 0; k < limits_; ++k) {
       const double part = limits_ == 1 ? 0 : static_cast<double>(k) / (limits_ - 1);
       const auto span = static_cast<double>(model.peak_bytes - model.smallest_limit_bytes);
       const Bytes limit =
           model.smallest_limit_bytes + static_cast<Bytes>(std::llround(part * span));
-      std::vector<std::string> cells = {FormatBytes(limit), fmt::format("{:.0f} %", 100 * part)};
+      std::vector<std::string> cells = {name, FormatBytes(limit),
+                                        fmt::format("{:.0f} %", 100 * part)};
       const Nanoseconds last = AskAll({chain, model, limit}, &cells, &ratios);
-      throughput.Add(cells);
+      if (part >= shown) {
+        throughput_.Add(cells);
+        shown += 0.25;
+      }
       if (chain.stages.size() <= chain::kMostExactStages) {
-        Compare({chain, model, limit}, last, &comparison);
+        comparison.Add({chain, model, limit}, last);
       }
     }
-    std::vector<std::string> summary = {name, fmt::format("{}", chain.stages.size())};
-    for (const Series& ratio : ratios) {
-      summary.push_back(ratio.count == 0 ? "-"
-                                         : fmt::format("{:.3f} {:.3f}", ratio.mean(), ratio.most));
-    }
+    std::vector<std::string> summary = {name, stages};
+    for (const Series& ratio : ratios) summary.push_back(ratio.MeanAndMost());
     chains_.Add(summary);
-    fmt::print("{}, images per second\n{}\n", name, throughput.Render());
-    std::fflush(stdout);
-    if (comparison.gap.count > 0) AddComparison(name, chain, comparison);
+    if (comparison.gap.count > 0) exact_.Add(comparison.Cells(name, stages));
   }
 
   void Print() const {
@@ -116,33 +185,23 @@ class Run {
     }
     fmt::print("{}fractional optimum / proposition 3: mean {:.4f}, worst {:.4f}\n", table.Render(),
                relaxed_.mean(), relaxed_.most);
-    fmt::print("chainsearch above another planner: {} of {}\n\n", beaten_, asked_);
-    fmt::print("ratio to proposition 3 by chain, mean and worst\n{}\n{}\n", chains_.Render(),
-               exact_.Render());
+    fmt::print("means are over the limits at which a planner has a schedule\n");
+    fmt::print("\n");
+    PrintRanks();
+    fmt::print("ratio to proposition 3, mean and worst\n{}\n", chains_.Render());
+    fmt::print("chains of at most {} stages\n{}\n", chain::kMostExactStages, exact_.Render());
+    fmt::print("images per second (figures 13 to 19)\n{}\n", throughput_.Render());
   }
 
  private:
-  struct Comparison {
-    Series gap;
-    Series ratio;
-    Series seconds;
-    int proven = 0;
-  };
-
-  static std::vector<std::string> ChainHeader() {
-    std::vector<std::string> header = {"chain", "stages"};
-    for (const chain::Planner& planner : chain::Planners()) header.emplace_back(planner.name);
-    return header;
-  }
-
   /// Asks every planner and returns the iteration of the last one, chainsearch.
   Nanoseconds AskAll(const chain::Question& question, std::vector<std::string>* cells,
                      std::vector<Series>* ratios) {
     const Nanoseconds bound = chain::LowerBound(question.model, question.limit_bytes);
     const Nanoseconds relaxed =
         chain::FractionalOptimum(question.chain, question.model, question.limit_bytes);
-    relaxed_.Add(static_cast<double>(relaxed) / static_cast<double>(bound));
-    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+    relaxed_.Add(Over(relaxed, bound));
+    std::vector<Nanoseconds> times(scores_.size(), kNever);
     Nanoseconds last = 0;
     for (std::size_t p = 0; p < scores_.size(); ++p) {
       const Stopwatch watch;
@@ -154,76 +213,145 @@ class Run {
         continue;
       }
       Judge(question, *schedule);
-      last = schedule->iteration_ns();
-      least = std::min(least, last);
-      const auto iteration = static_cast<double>(last);
-      scores_[p].ratio.Add(iteration / static_cast<double>(bound));
-      (*ratios)[p].Add(iteration / static_cast<double>(bound));
-      scores_[p].fractional.Add(iteration / static_cast<double>(relaxed));
-      cells->push_back(
-          fmt::format("{:.1f}", static_cast<double>(question.chain.batch) * 1e9 / iteration));
+      last = times[p] = schedule->iteration_ns();
+      scores_[p].ratio.Add(Over(last, bound));
+      (*ratios)[p].Add(Over(last, bound));
+      scores_[p].fractional.Add(Over(last, relaxed));
+      cells->push_back(fmt::format(
+          "{:.1f}", static_cast<double>(question.chain.batch) * 1e9 / static_cast<double>(last)));
     }
     ++asked_;
-    if (last > least) ++beaten_;
+    Rank(times);
     return last;
   }
 
-  static void Judge(const chain::Question& question, const chain::Schedule& schedule) {
-    const auto violations = chain::FindViolations(
-        question.chain, question.model.bandwidth_bytes_per_s, schedule, question.limit_bytes);
-    if (!violations.empty()) throw Error(violations.front().message);
+  void Rank(const std::vector<Nanoseconds>& times) {
+    for (std::size_t p = 0; p < times.size(); ++p) {
+      for (std::size_t q = 0; q < times.size(); ++q) {
+        if (times[q] < times[p]) ++scores_[p].behind[q];
+      }
+    }
   }
 
-  static void Compare(const chain::Question& question, Nanoseconds searched,
-                      Comparison* comparison) {
-    chain::PlannerOptions options;
-    options.time_budget_seconds = kExactSeconds;
-    const Stopwatch watch;
-    const chain::ExactAnswer exact = chain::SolveExactly(question, options);
-    comparison->seconds.Add(watch.seconds());
-    Judge(question, exact.schedule.value());
-    comparison->proven += exact.proven ? 1 : 0;
-    const auto best = static_cast<double>(exact.lower_bound_ns);
-    comparison->gap.Add(static_cast<double>(searched) / best);
-    comparison->ratio.Add(
-        static_cast<double>(exact.schedule->iteration_ns()) /
-        static_cast<double>(chain::LowerBound(question.model, question.limit_bytes)));
+  void PrintRanks() const {
+    report::Table table(WithPlanners({"behind"}));
+    for (std::size_t p = 0; p < scores_.size(); ++p) {
+      std::vector<std::string> cells = {std::string(chain::Planners()[p].name)};
+      for (std::size_t q = 0; q < scores_.size(); ++q) {
+        const auto found = scores_[p].behind.find(q);
+        cells.push_back(fmt::format("{}", found == scores_[p].behind.end() ? 0 : found->second));
+      }
+      table.Add(cells);
+    }
+    fmt::print(
+        "at how many of {} questions the planner of the row is slower than that of the column, or "
+        "has no schedule\n{}\n",
+        asked_, table.Render());
   }
 
-  void AddComparison(const std::string& name, const chain::Chain& chain,
-                     const Comparison& comparison) {
-    exact_.Add({name, fmt::format("{}", chain.stages.size()),
-                fmt::format("{}", comparison.gap.count), fmt::format("{}", comparison.proven),
-                fmt::format("{:.5f}", comparison.gap.most),
-                fmt::format("{:.5f}", comparison.gap.mean()),
-                fmt::format("{:.4f}", comparison.ratio.mean()),
-                fmt::format("{:.2f} s", comparison.seconds.most)});
-  }
+  static constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
   Setting setting_;
   int limits_;
   std::vector<Score> scores_;  // In the order of the registry.
   Series relaxed_;
   report::Table chains_;
+  report::Table throughput_;
   report::Table exact_;
   int asked_ = 0;
-  int beaten_ = 0;
 };
 
-void RunAll(const std::vector<std::string>& paths, int limits) {
-  for (const double scale : {1.0, 6.0}) {
-    for (const std::int64_t bandwidth : {12'200'000'000, 55'000'000'000}) {
-      const std::string title =
-          fmt::format("{:.1f} GB/s, times x {}: {} chains, {} limits each",
-                      static_cast<double>(bandwidth) * 1e-9, scale, paths.size(), limits);
-      fmt::print("== {}: throughput\n\n", title);
-      Run run({bandwidth, scale}, limits);
-      for (const std::string& path : paths) run.Add(path);
-      fmt::print("== {}: ratios (one half-duplex link, cold start)\n\n", title);
-      run.Print();
-      std::fflush(stdout);
+/// What a larger batch is worth in the same memory: networks that were measured with several.
+void PrintBatches(const std::vector<std::string>& paths) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<chain::Chain>> networks;
+  for (const std::string& path : paths) {
+    chain::Chain chain = chain::ScaleTimes(chain::ReadChain(path), 6);
+    networks[{chain.name, chain.image}].push_back(std::move(chain));
+  }
+  report::Table table(WithPlanners({"network", "limit", "batch"}));
+  for (auto& [name, chains] : networks) {
+    if (chains.size() < 2) continue;
+    std::sort(chains.begin(), chains.end(),
+              [](const auto& a, const auto& b) { return a.batch < b.batch; });
+    const chain::Model largest = chain::MakeModel(chains.back(), 12'200'000'000);
+    for (const int part : {0, 50, 100}) {
+      const Bytes limit = largest.smallest_limit_bytes +
+                          part * ((largest.peak_bytes - largest.smallest_limit_bytes) / 100);
+      for (const chain::Chain& chain : chains) {
+        const chain::Model model = chain::MakeModel(chain, 12'200'000'000);
+        std::vector<std::string> cells = {fmt::format("{} {}", name.first, name.second),
+                                          FormatBytes(limit), fmt::format("{}", chain.batch)};
+        for (const chain::Planner& planner : chain::Planners()) {
+          const auto schedule = planner.plan({chain, model, limit}, {});
+          cells.push_back(
+              schedule ? fmt::format("{:.1f}", static_cast<double>(chain.batch) * 1e9 /
+                                                   static_cast<double>(schedule->iteration_ns()))
+                       : "-");
+        }
+        table.Add(cells);
+      }
     }
   }
+  fmt::print(
+      "== images per second by batch in the same memory, 12.2 GB/s, times x 6, one half-duplex "
+      "link, cold start\n\n{}\n",
+      table.Render());
+}
+
+/// A chain of 12 to 20 stages with nothing regular about it.
+chain::Chain DrawChain(std::mt19937_64* random) {
+  const auto draw = [random](std::int64_t least, std::int64_t most) {
+    return least +
+           static_cast<std::int64_t>((*random)() % static_cast<std::uint64_t>(most - least + 1));
+  };
+  constexpr std::int64_t kMillion = 1'000'000;
+  chain::Chain chain;
+  chain.name = "random";
+  chain.input_bytes = draw(1, 1'000) * kMillion;
+  const std::int64_t stages = draw(12, static_cast<std::int64_t>(chain::kMostExactStages));
+  for (std::int64_t i = 0; i < stages; ++i) {
+    chain.stages.push_back({"", draw(1, 20) * kMillion, draw(1, 40) * kMillion,
+                            draw(1, 1'000) * kMillion, draw(0, 300) * kMillion,
+                            draw(0, 300) * kMillion, draw(0, 300) * kMillion});
+  }
+  return chain;
+}
+
+void PrintRandom(int count) {
+  Comparison comparison;
+  Series seconds;
+  std::mt19937_64 random(1);
+  for (int k = 0; k < count; ++k) {
+    const chain::Chain chain = DrawChain(&random);
+    const chain::Model model = chain::MakeModel(chain, 12'200'000'000 * (1 + k % 4));
+    const Bytes limit = model.smallest_limit_bytes +
+                        k % 10 * ((model.peak_bytes - model.smallest_limit_bytes) / 10);
+    const Stopwatch watch;
+    const auto schedule = chain::PlanChainSearch({chain, model, limit}, {});
+    seconds.Add(watch.seconds());
+    comparison.Add({chain, model, limit}, schedule.value().iteration_ns());
+  }
+  report::Table table(Comparison::Header());
+  table.Add(comparison.Cells("random", fmt::format("12-{}", chain::kMostExactStages)));
+  fmt::print("== chains drawn at random, 12.2 to 48.8 GB/s (chainsearch: {:.2f} s at most)\n\n{}",
+             seconds.most, table.Render());
+}
+
+void RunAll(const Options& options) {
+  const Setting settings[] = {{12'200'000'000, 1.0}, {55'000'000'000, 1.0}, {12'200'000'000, 6.0}};
+  for (const Setting& setting : settings) {
+    Run run(setting, options.limits);
+    for (const std::string& path : options.paths) run.Add(path);
+    fmt::print(
+        "== {:.1f} GB/s, times x {}: {} chains, {} limits each; one half-duplex link, cold "
+        "start\n\n",
+        static_cast<double>(setting.bandwidth_bytes_per_s) * 1e-9, setting.time_scale,
+        options.paths.size(), options.limits);
+    run.Print();
+    std::fflush(stdout);
+  }
+  PrintBatches(options.paths);
+  if (options.random > 0) PrintRandom(options.random);
 }
 
 /// Replaces folders by the JSON files in them.
@@ -244,22 +372,49 @@ std::vector<std::string> Expand(const std::vector<std::string>& arguments) {
   return paths;
 }
 
+/// Returns nothing if the arguments make no sense.
+std::optional<Options> ParseArguments(const std::vector<std::string>& arguments) {
+  Options options;
+  std::vector<std::string> inputs;
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    if (!arguments[k].starts_with("--")) {
+      inputs.push_back(arguments[k]);
+      continue;
+    }
+    if (k + 1 == arguments.size()) return std::nullopt;
+    const std::string& value = arguments[k + 1];
+    const auto number =
+        static_cast<int>(std::clamp<std::int64_t>(ParseInteger(value).value_or(-1), -1, 1'000'000));
+    if (arguments[k] == "--limits" && number >= 1) {
+      options.limits = number;
+    } else if (arguments[k] == "--random" && number >= 0) {
+      options.random = number;
+    } else if (arguments[k] == "--chain") {
+      options.chain = value;
+    } else {
+      return std::nullopt;
+    }
+    ++k;
+  }
+  for (const std::string& path : Expand(inputs)) {
+    const std::string name = std::filesystem::path(path).stem().string();
+    if (name.find(options.chain) != std::string::npos) options.paths.push_back(path);
+  }
+  if (options.paths.empty()) return std::nullopt;
+  return options;
+}
+
 }  // namespace
 }  // namespace plimsoll
 
 int main(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  int limits = 20;
-  if (arguments.size() > 1 && arguments[0] == "--limits") {
-    limits = static_cast<int>(plimsoll::ParseInteger(arguments[1]).value_or(0));
-    arguments.erase(arguments.begin(), arguments.begin() + 2);
-  }
-  if (arguments.empty() || limits < 1) {
-    fmt::print(stderr, "usage: chains [--limits N] FOLDER|FILE...\n");
-    return 2;
-  }
   try {
-    plimsoll::RunAll(plimsoll::Expand(arguments), limits);
+    const auto options = plimsoll::ParseArguments({argv + 1, argv + argc});
+    if (!options) {
+      fmt::print(stderr, "usage: chains [--limits N] [--chain NAME] [--random N] FOLDER|FILE...\n");
+      return 2;
+    }
+    plimsoll::RunAll(*options);
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "chains: {}\n", error.what());

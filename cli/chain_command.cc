@@ -19,8 +19,10 @@
 #include "plimsoll/chain/fractional.h"
 #include "plimsoll/chain/planner.h"
 #include "plimsoll/chain/reader.h"
+#include "plimsoll/chain/to_trace.h"
 #include "plimsoll/chain/validator.h"
 #include "plimsoll/report/table.h"
+#include "plimsoll/trace/writer.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -36,6 +38,7 @@ struct Options {
   double time_budget_seconds = chain::PlannerOptions().time_budget_seconds;
   std::uint64_t seed = 1;
   std::string csv;
+  std::string trace_out;
   bool json = false;
 };
 
@@ -234,21 +237,32 @@ Json ToJson(const Row& row) {
   return json;
 }
 
+/// A name as one field: quoted if it has a comma, a quote or the end of a line.
+std::string CsvText(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
 std::string ToCsv(const std::vector<Row>& rows) {
   std::string csv =
       "chain,planner,bandwidth_bytes_per_s,limit_bytes,peak_load_bytes,smallest_limit_bytes,fits,"
-      "footprint_bytes,host_bytes,swapped_bytes,iteration_ns_unlimited,iteration_ns,bound_ns,"
-      "fractional_ns,ratio,fractional_ratio,images_per_second,planning_seconds\n";
+      "valid,footprint_bytes,host_bytes,swapped_bytes,recomputed_bytes,iteration_ns_unlimited,"
+      "iteration_ns,overhead,bound_ns,fractional_ns,ratio,fractional_ratio,images_per_second,"
+      "planning_seconds\n";
   for (const Row& row : rows) {
-    csv += fmt::format("{},{},{},{},{},{},{},", row.chain, row.planner, row.bandwidth_bytes_per_s,
-                       row.limit_bytes, row.peak_load_bytes, row.smallest_limit_bytes, row.fits);
+    csv += fmt::format("{},{},{},{},{},{},{},", CsvText(row.chain), row.planner,
+                       row.bandwidth_bytes_per_s, row.limit_bytes, row.peak_load_bytes,
+                       row.smallest_limit_bytes, row.fits);
     if (row.fits) {
-      csv += fmt::format("{},{},{},{},{},{},{},{:.6f},{:.6f},{:.3f},", row.footprint.device_bytes,
-                         row.footprint.host_bytes, row.footprint.out_bytes, row.unlimited_ns,
-                         row.iteration_ns, row.bound_ns, row.fractional_ns, row.Over(row.bound_ns),
+      csv += fmt::format("true,{},{},{},0,{},{},{:.6f},{},{},{:.6f},{:.6f},{:.3f},",
+                         row.footprint.device_bytes, row.footprint.host_bytes,
+                         row.footprint.out_bytes, row.unlimited_ns, row.iteration_ns,
+                         row.overhead(), row.bound_ns, row.fractional_ns, row.Over(row.bound_ns),
                          row.Over(row.fractional_ns), row.images_per_second);
     } else {
-      csv += fmt::format(",,,{},,,,,,,", row.unlimited_ns);
+      csv += fmt::format(",,,,,{},,,,,,,,", row.unlimited_ns);
     }
     csv += fmt::format("{:.6f}\n", row.planning_seconds);
   }
@@ -288,8 +302,23 @@ void PrintTable(const std::vector<Row>& rows) {
   fmt::print("{}", table.Render());
 }
 
+/// Writes the chain as a trace of three iterations, which `plimsoll compare` and others read.
+void WriteAsTrace(const Options& options) {
+  if (options.files.size() != 1) {
+    throw CLI::ValidationError("--trace-out", "takes one chain");
+  }
+  const std::string& file = options.files.front();
+  const chain::Chain chain = chain::ScaleTimes(chain::ReadChain(file), options.time_scale);
+  chain::CheckWellFormed(chain, file);
+  trace::WriteTrace(chain::ToTrace(chain), options.trace_out);
+}
+
 ExitCode Run(const Options& options) {
   const std::vector<const chain::Planner*> planners = ParsePlanners(options.planners);
+  if (!options.trace_out.empty()) {
+    WriteAsTrace(options);
+    return ExitCode::kDone;
+  }
   std::vector<std::vector<Row>> files;
   std::vector<Row> all;
   for (const std::string& file : options.files) {
@@ -319,12 +348,14 @@ void AddChainCommand(CLI::App& app, ExitCode& exit_code) {
       app.add_subcommand("chain", "Offload the activations of a chain of stages under a limit");
   auto options = std::make_shared<Options>();
   command->add_option("FILE", options->files, "Chains as JSON")->required();
-  command
-      ->add_option("--limits", options->limits,
-                   "How many, evenly from the smallest to the peak; or a list such as 80%,4GiB")
-      ->capture_default_str();
-  command->add_option("--planners", options->planners, "Planners by name, with commas, or all")
-      ->capture_default_str();
+  CLI::Option* limits =
+      command
+          ->add_option("--limits", options->limits,
+                       "How many, evenly from the smallest to the peak; or a list such as 80%,4GiB")
+          ->capture_default_str();
+  CLI::Option* planners =
+      command->add_option("--planners", options->planners, "Planners by name, with commas, or all")
+          ->capture_default_str();
   command->add_option("--bandwidth", options->bandwidth,
                       "Of the link, such as 12.2GB/s; default the chain's own");
   command->add_option("--time-scale", options->time_scale, "Multiplies the times of all stages")
@@ -337,8 +368,13 @@ void AddChainCommand(CLI::App& app, ExitCode& exit_code) {
       ->capture_default_str();
   command->add_option("--seed", options->seed, "For planners that draw random numbers")
       ->capture_default_str();
-  command->add_option("--csv", options->csv, "Write the rows to this file as well");
-  command->add_flag("--json", options->json, "Print an array of objects");
+  CLI::Option* csv =
+      command->add_option("--csv", options->csv, "Write the rows to this file as well");
+  CLI::Option* json = command->add_flag("--json", options->json, "Print an array of objects");
+  command
+      ->add_option("--trace-out", options->trace_out,
+                   "Write one chain as a trace to this file, and plan nothing")
+      ->excludes(limits, planners, csv, json);
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }
 

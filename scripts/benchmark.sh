@@ -4,16 +4,17 @@
 #
 #   scripts/benchmark.sh [DATA_DIR]
 #
-# DATA_DIR may hold traces/*.trace.gz, minimalloc/*.csv (the instances A to K of google/minimalloc) and
-# placement/*.csv.gz (of cappadokes/idealloc); whatever is not there is left out. Without it, the
-# traces of this repository are used.
+# DATA_DIR may hold traces/*.trace.gz, chains/*.json, minimalloc/*.csv (the instances A to K of
+# google/minimalloc) and placement/*.csv.gz (of cappadokes/idealloc); whatever is not there is left
+# out. Without it, the traces and chains of this repository are used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 data=${1:-data}
 scripts/install_dependencies.sh
 cmake --preset release >/dev/null
-cmake --build --preset release --target trace_pools placement_instances million_buffers pool_latency
+cmake --build --preset release --target trace_pools placement_instances million_buffers pool_latency \
+  chains chain_plans
 bin=build/release/benchmarks
 shopt -s nullglob
 
@@ -29,5 +30,8 @@ large=("$data"/placement/*.csv.gz)
 [ "${#hard[@]}" -eq 0 ] || run "$bin"/placement_instances "${hard[@]}"
 [ "${#hard[@]}" -eq 0 ] || run "$bin"/placement_instances --minimise 20 "$data"/minimalloc/[DJ].*.csv
 [ "${#large[@]}" -eq 0 ] || run "$bin"/placement_instances "${large[@]}"
+chains=("$data"/chains/*.json)
+[ "${#chains[@]}" -eq 0 ] || run "$bin"/chains "$data"/chains
+[ "${#chains[@]}" -eq 0 ] || run "$bin"/chain_plans "$data"/chains
 run "$bin"/million_buffers
 run "$bin"/pool_latency

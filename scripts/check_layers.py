@@ -14,11 +14,11 @@ import sys
 ALLOWED = {
     "base": [],
     "trace": ["base"],
-    "chain": ["base"],
+    "chain": ["trace"],
     "place": ["base"],
     "plan": ["trace", "place"],
     "sim": ["plan"],
-    "planners": ["plan", "sim"],
+    "planners": ["plan", "sim", "chain"],
     "report": ["trace", "plan"],
     "device": ["base"],
     "exec": ["plan", "planners", "device"],

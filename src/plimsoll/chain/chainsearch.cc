@@ -3,13 +3,15 @@
 // chainsearch, ours: local search over what leaves and in which order the link carries it, with the
 // simulator in the loop. It begins with the schedule of every other planner, so that it is never
 // worse than any of them; where they are not optimal it is because they look at one set only
-// (greedy), round sizes to slots (dynprog), or keep the transfers in order (all of them).
+// (greedy), round sizes to slots (dynprog), or keep the transfers in order (all of them). A short
+// chain is handed to the exact solver in the end, for a certain number of steps.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 
 #include "plimsoll/base/clock.h"
+#include "plimsoll/chain/exact.h"
 #include "plimsoll/chain/fractional.h"
 #include "plimsoll/chain/planner.h"
 #include "plimsoll/chain/simulate.h"
@@ -17,11 +19,13 @@
 namespace plimsoll::chain {
 namespace {
 
-/// Simulated transfers and ops after which the search ends, whatever the time budget: about half a
-/// second, so that equal seeds give equal schedules on any machine that is not much slower. Twenty
-/// times as much gains less than 0.1 % on measured chains. Short chains need less.
-constexpr double kWork = 30e6;
-constexpr double kStepsPerStage = 1'000;
+/// Simulated transfers and ops after which the search ends, whatever the time budget: less than
+/// half a second, so that equal seeds give equal schedules on any machine that is not much slower.
+/// Short chains need less.
+constexpr double kWork = 15e6;
+constexpr double kStepsPerStage = 250;
+/// Steps of the exact solver, in as much time.
+constexpr std::int64_t kExactWork = 4'000'000;
 constexpr int kRounds = 4;
 /// Of the time budget, so that what cannot be interrupted does not overrun it.
 constexpr double kShare = 0.9;
@@ -57,6 +61,12 @@ class Search {
              steps);
     }
     if (best_orders_makespan_ < best_) best_schedule_ = simulator_.Play(ToDecision(best_orders_));
+    if (question_.model.stages <= kMostExactStages && !done()) {
+      PlannerOptions rest = options_;
+      rest.time_budget_seconds = deadline_.remaining_seconds();
+      best_schedule_ =
+          SolveExactly(question_, rest, std::move(best_schedule_), kExactWork).schedule;
+    }
     return best_schedule_;
   }
 

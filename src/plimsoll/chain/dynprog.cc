@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DynProg, paper 002, section 5.3: Algorithm 1 with hash tables finds the set of activations with
-// the least idle time if transfers could be interrupted, in memory cut into slots; the ordered,
-// no-wait schedule of that set is the answer. Sizes are rounded as in section 5.3.2. An entry whose
-// idle time cannot end below that of a known set is not followed, which changes no result.
+// DynProg, paper 002, section 5.3: Algorithm 1 finds the sets of activations with the least idle
+// time if transfers could be interrupted, in memory cut into slots; the ordered, no-wait schedule
+// of such a set is the answer, of several the one that ends first. Sizes are rounded as in section
+// 5.3.2. An entry that another one dominates, or whose idle time cannot end below that of a known
+// set, is not followed: the least idle time stays the same.
 #include "plimsoll/chain/dynprog.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <unordered_map>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/chain/fractional.h"
@@ -61,29 +65,52 @@ void EaseOps(Terms<Slots>* terms) {
   }
 }
 
-struct PhaseKey {
-  Slots memory;
-  Slots to_send;
-  Slots to_fetch;
-
-  friend bool operator==(const PhaseKey&, const PhaseKey&) = default;
-};
-
-struct PhaseKeyHash {
-  std::size_t operator()(const PhaseKey& key) const {
-    std::uint64_t hash = static_cast<std::uint64_t>(key.memory);
-    hash = (hash ^ (hash >> 31)) * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(key.to_send);
-    hash = (hash ^ (hash >> 29)) * 0xbf58476d1ce4e5b9U + static_cast<std::uint64_t>(key.to_fetch);
-    hash = (hash ^ (hash >> 32)) * 0x94d049bb133111ebU;
-    return static_cast<std::size_t>(hash ^ (hash >> 30));
-  }
-};
-
 struct Entry {
   SlotPhase phase;
   std::int32_t parent = -1;  // In the table before.
   bool offloads = false;     // Whether the stage between offloads its input.
 };
+
+/// What stays on the device once everything that is to leave has left.
+Slots KeptSlots(const SlotPhase& phase) { return phase.memory - std::max(Slots{0}, phase.to_send); }
+
+/// Pairs of which none is at most another one in both numbers.
+class Staircase {
+ public:
+  /// Returns false if a pair before is at most this one in both.
+  bool Add(Slots to_send, Slots to_fetch) {
+    const auto above = steps_.upper_bound(to_send);
+    if (above != steps_.begin() && std::prev(above)->second <= to_fetch) return false;
+    auto step = steps_.lower_bound(to_send);
+    while (step != steps_.end() && step->second >= to_fetch) step = steps_.erase(step);
+    steps_.emplace(to_send, to_fetch);
+    return true;
+  }
+
+ private:
+  std::map<Slots, Slots> steps_;  // to_fetch falls as to_send grows.
+};
+
+/// Returns the entries that no other one dominates: one that keeps as much, and has no more idle
+/// time, to send and to fetch. Equations 1 to 10 are monotone in all of these, so that whatever
+/// follows the dominated entry ends no earlier. (The hash tables of the paper drop equal ones
+/// only.)
+std::vector<Entry> Undominated(std::vector<Entry> entries) {
+  const auto key = [](const Entry& entry) {
+    return std::tuple(KeptSlots(entry.phase), entry.phase.idle, entry.phase.to_send,
+                      entry.phase.to_fetch);
+  };
+  std::stable_sort(entries.begin(), entries.end(),
+                   [&key](const Entry& a, const Entry& b) { return key(a) < key(b); });
+  std::vector<Entry> front;
+  Staircase staircase;
+  for (std::size_t k = 0; k < entries.size(); ++k) {
+    const SlotPhase& phase = entries[k].phase;
+    if (k > 0 && KeptSlots(phase) != KeptSlots(entries[k - 1].phase)) staircase = {};
+    if (staircase.Add(phase.to_send, phase.to_fetch)) front.push_back(entries[k]);
+  }
+  return front;
+}
 
 /// Algorithm 1.
 class Table {
@@ -102,37 +129,45 @@ class Table {
     }
   }
 
-  /// Returns the set with the least idle time, or nothing if none fits.
-  std::optional<std::vector<char>> Solve() {
-    SetBound();
+  /// Returns sets with the least idle time, all that were found; none if no set fits.
+  std::vector<std::vector<char>> Solve() {
+    const std::vector<std::vector<char>> prefixes = BestPrefixes();
     layers_.assign(1, {Entry{FirstPhase(terms_), -1, false}});
     Slots produced = 0;
     for (std::size_t i = 0; i < n_; ++i) {
       produced += terms_.activation[i];
       Extend(i, produced);
     }
-    const std::vector<Entry>& last = layers_[n_];
-    std::int32_t best = -1;
     Slots least = std::numeric_limits<Slots>::max();
-    for (std::size_t k = 0; k < last.size(); ++k) {
-      const Slots idle = last[k].phase.idle + IdleBetween(terms_, last[k].phase);
-      if (idle >= least) continue;
+    std::vector<std::vector<char>> sets;
+    for (std::size_t k = 0; k < layers_[n_].size(); ++k) {
+      const SlotPhase& phase = layers_[n_][k].phase;
+      const Slots idle = phase.idle + IdleBetween(terms_, phase);
+      if (idle > least) continue;
+      if (idle < least) sets.clear();
       least = idle;
-      best = static_cast<std::int32_t>(k);
+      sets.push_back(SetOf(k));
     }
-    if (best < 0) return std::nullopt;
+    if (least == bound_) sets.insert(sets.end(), prefixes.begin(), prefixes.end());
+    return sets;
+  }
+
+ private:
+  std::vector<char> SetOf(std::size_t entry) const {
     std::vector<char> offloaded(n_, 0);
+    auto index = static_cast<std::int32_t>(entry);
     for (std::size_t i = n_; i-- > 0;) {
-      const Entry& entry = layers_[i + 1][static_cast<std::size_t>(best)];
-      offloaded[i] = entry.offloads ? 1 : 0;
-      best = entry.parent;
+      const Entry& last = layers_[i + 1][static_cast<std::size_t>(index)];
+      offloaded[i] = last.offloads ? 1 : 0;
+      index = last.parent;
     }
     return offloaded;
   }
 
- private:
-  /// The first k activations, for every k, give an idle time that the best set does not exceed.
-  void SetBound() {
+  /// Sets the bound: the least idle time over the first k activations, for all k, which the best
+  /// set does not exceed. Returns those that reach it.
+  std::vector<std::vector<char>> BestPrefixes() {
+    std::vector<std::vector<char>> best;
     for (std::size_t count = 0; count <= n_; ++count) {
       SlotPhase phase = FirstPhase(terms_);
       bool fits = true;
@@ -141,8 +176,15 @@ class Table {
         fits = next.has_value();
         if (fits) phase = *next;
       }
-      if (fits) bound_ = std::min(bound_, phase.idle + IdleBetween(terms_, phase));
+      if (!fits) continue;
+      const Slots idle = phase.idle + IdleBetween(terms_, phase);
+      if (idle > bound_) continue;
+      if (idle < bound_) best.clear();
+      bound_ = idle;
+      best.emplace_back(n_, 0);
+      std::fill_n(best.back().begin(), count, 1);
     }
+    return best;
   }
 
   /// No completion of the phase has less idle time: the link still has to carry what waits and
@@ -157,26 +199,17 @@ class Table {
 
   /// `produced` is the sum of x_0 .. x_i.
   void Extend(std::size_t i, Slots produced) {
-    std::unordered_map<PhaseKey, std::int32_t, PhaseKeyHash> found;
-    std::vector<Entry> next_layer;
     const std::vector<Entry>& layer = layers_.back();
+    std::vector<Entry> entries;
     for (std::size_t k = 0; k < layer.size(); ++k) {
       for (const bool offloads : {false, true}) {
         const Slots amount = offloads ? terms_.activation[i] : Slots{0};
         const auto next = PassStage(terms_, i, layer[k].phase, amount);
         if (!next || LeastIdle(i + 1, *next, produced) > bound_) continue;
-        const Entry entry = {*next, static_cast<std::int32_t>(k), offloads};
-        const auto [place, inserted] =
-            found.try_emplace({next->memory, next->to_send, next->to_fetch},
-                              static_cast<std::int32_t>(next_layer.size()));
-        if (inserted) {
-          next_layer.push_back(entry);
-        } else if (next->idle < next_layer[static_cast<std::size_t>(place->second)].phase.idle) {
-          next_layer[static_cast<std::size_t>(place->second)] = entry;
-        }
+        entries.push_back({*next, static_cast<std::int32_t>(k), offloads});
       }
     }
-    layers_.push_back(std::move(next_layer));
+    layers_.push_back(Undominated(std::move(entries)));
   }
 
   const Terms<Slots>& terms_;
@@ -186,6 +219,28 @@ class Table {
   Slots bound_ = std::numeric_limits<Slots>::max();
   std::vector<std::vector<Entry>> layers_;
 };
+
+/// Returns the set whose ordered schedule ends first, of equals the one that carries least; nothing
+/// if none can be played. The dynamic program cannot tell its best sets apart, the simulator can.
+std::optional<std::vector<char>> QuickestOf(const std::vector<std::vector<char>>& sets,
+                                            const Model& model, Simulator* simulator) {
+  const std::vector<char>* best = nullptr;
+  std::pair<Nanoseconds, Bytes> least;
+  for (const std::vector<char>& set : sets) {
+    const std::optional<Nanoseconds> makespan = simulator->Makespan(OrderedDecision(set));
+    if (!makespan) continue;
+    Bytes carried = 0;
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if (set[i] != 0) carried += model.activation_bytes[i];
+    }
+    const std::pair score(*makespan, carried);
+    if (best != nullptr && score >= least) continue;
+    best = &set;
+    least = score;
+  }
+  if (best == nullptr) return std::nullopt;
+  return *best;
+}
 
 }  // namespace
 
@@ -208,8 +263,9 @@ std::optional<std::vector<char>> DynProgSet(const Question& question, std::int64
     terms.backward = RoundPartialSums(real.backward, slot, RoundDown);
     terms.limit = slots;
     EaseOps(&terms);
-    std::optional<std::vector<char>> offloaded = Table(terms).Solve();
-    if (offloaded && simulator.Makespan(OrderedDecision(*offloaded))) return offloaded;
+    std::optional<std::vector<char>> offloaded =
+        QuickestOf(Table(terms).Solve(), question.model, &simulator);
+    if (offloaded) return offloaded;
     // Section 5.3.2: what was rounded down the least is rounded up, and all is tried again.
     std::size_t closest = activation.size();
     double least = std::numeric_limits<double>::infinity();

@@ -33,22 +33,21 @@ constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
 class Solver {
  public:
-  Solver(const Question& question, const PlannerOptions& options)
+  Solver(const Question& question, const PlannerOptions& options, std::int64_t most_work)
       : question_(question),
         model_(question.model),
         options_(options),
         deadline_(options.time_budget_seconds),
+        work_left_(most_work),
         // x_{n-1} is in use until F_{n-1} ends and again when B_{n-1} starts: it never leaves.
         count_(question.model.stages - 1),
         first_(question.model, question.limit_bytes, OneWay::Half::kForward),
         second_(question.model, question.limit_bytes, OneWay::Half::kBackward),
         simulator_(question.model, question.limit_bytes) {}
 
-  ExactAnswer Run(PlanFunction start) {
+  ExactAnswer Run(std::optional<Schedule> start) {
     ExactAnswer answer;
-    PlannerOptions start_options = options_;
-    start_options.time_budget_seconds = std::min(1.0, options_.time_budget_seconds);
-    answer.schedule = start(question_, start_options);
+    answer.schedule = std::move(start);
     if (answer.schedule) best_ = answer.schedule->iteration_ns();
     const Nanoseconds relaxed = FractionalOptimum(question_.chain, model_, question_.limit_bytes);
     answer.lower_bound_ns = Solve(relaxed);
@@ -61,9 +60,12 @@ class Solver {
   /// Returns the bound that holds in the end: the optimum itself if there was time.
   Nanoseconds Solve(Nanoseconds relaxed) {
     if (best_ <= relaxed) return relaxed;
-    const auto late = [this] { return deadline_.passed(); };
+    const auto late = [this] { return IsLate(); };
     const auto hopeless = [this](const OneWay& half) {
-      return [this, &half](Mask set, const Label& label) { return IsHopeless(half, set, label); };
+      return [this, &half](Mask set, const Label& label) {
+        --work_left_;
+        return IsHopeless(half, set, label);
+      };
     };
     if (!first_.Run(count_, hopeless(first_), late)) return relaxed;
     if (!second_.Run(count_, hopeless(second_), late)) return relaxed;
@@ -75,10 +77,12 @@ class Solver {
     std::sort(sets.begin(), sets.end());
     for (const auto& [bound, set] : sets) {
       if (bound >= best_) break;
-      if (deadline_.passed() || !SearchSet(set)) return std::max(relaxed, bound);
+      if (IsLate() || !SearchSet(set)) return std::max(relaxed, bound);
     }
     return std::max(relaxed, best_);
   }
+
+  bool IsLate() const { return work_left_ < 0 || deadline_.passed(); }
 
   Nanoseconds LinkTime(Mask set) const {
     Nanoseconds sum = 0;
@@ -173,7 +177,8 @@ class Solver {
   }
 
   bool SearchIn(Mask left) {
-    if (deadline_.passed()) return false;
+    --work_left_;
+    if (IsLate()) return false;
     const Simulator::Mark mark = simulator_.mark();
     const Label here = {mark.link_free_ns, mark.compute_end_ns, static_cast<std::int16_t>(mark.op)};
     if (left == 0) {
@@ -210,6 +215,7 @@ class Solver {
   const Model& model_;
   const PlannerOptions& options_;
   const Deadline deadline_;
+  std::int64_t work_left_;
   const std::size_t count_;
   OneWay first_;
   OneWay second_;
@@ -223,10 +229,10 @@ class Solver {
 }  // namespace
 
 ExactAnswer SolveExactly(const Question& question, const PlannerOptions& options,
-                         PlanFunction start) {
+                         std::optional<Schedule> start, std::int64_t most_work) {
   PLIMSOLL_CHECK(question.model.stages <= kMostExactStages,
                  fmt::format("{} stages", question.model.stages));
-  return Solver(question, options).Run(start);
+  return Solver(question, options, most_work).Run(std::move(start));
 }
 
 }  // namespace plimsoll::chain

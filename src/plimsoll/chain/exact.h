@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "plimsoll/chain/planner.h"
@@ -19,11 +20,15 @@ struct ExactAnswer {
   bool proven = false;
 };
 
+/// More steps than any machine makes.
+inline constexpr std::int64_t kMostWork = std::int64_t{1} << 62;
+
 /// Finds an optimal schedule among those in which all transfers out precede all transfers in, over
-/// all sets of activations and all orders both ways. It begins with the schedule of `start`, and is
-/// the faster the better that is; if the time budget ends first, the best so far comes with the
-/// bound that holds by then. REQUIRES: at most kMostExactStages stages.
+/// all sets of activations and all orders both ways. It begins with `start`, a valid schedule if
+/// there is one, and is the faster the better that is. If the time budget ends first, or after
+/// `most_work` steps (a few million a second), the best so far comes with the bound that holds by
+/// then. REQUIRES: at most kMostExactStages stages.
 ExactAnswer SolveExactly(const Question& question, const PlannerOptions& options,
-                         PlanFunction start = PlanChainSearch);
+                         std::optional<Schedule> start, std::int64_t most_work = kMostWork);
 
 }  // namespace plimsoll::chain

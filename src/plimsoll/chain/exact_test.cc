@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "plimsoll/chain/chain_for_test.h"
 #include "plimsoll/chain/fractional.h"
+#include "plimsoll/chain/reader.h"
 #include "plimsoll/chain/simulate.h"
 
 namespace plimsoll::chain {
@@ -68,7 +70,7 @@ TEST(ExactTest, EqualsBruteForceOverSetsAndOrders) {
     const Model model = MakeModel(chain, kByteLink / DrawBetween(1, 3, &random));
     const Question question = {chain, model, RandomLimit(model, &random)};
     // Greedy is often far off, so that the solver has to find the optimum itself.
-    const ExactAnswer answer = SolveExactly(question, Patient(), PlanGreedy);
+    const ExactAnswer answer = SolveExactly(question, Patient(), PlanGreedy(question, {}));
     ASSERT_TRUE(answer.schedule && answer.proven) << "round " << round;
     ExpectValid(question, *answer.schedule, "exact");
     EXPECT_EQ(answer.schedule->iteration_ns(), BruteForce(question, false).Run())
@@ -94,7 +96,7 @@ TEST(ExactTest, OrderedTransfersAreNotAlwaysBest) {
     const Chain chain = RandomChain({.least_stages = 4, .most_stages = 5}, &random);
     const Model model = MakeModel(chain, kByteLink / 2);
     const Question question = {chain, model, RandomLimit(model, &random)};
-    const ExactAnswer answer = SolveExactly(question, Patient(), PlanGreedy);
+    const ExactAnswer answer = SolveExactly(question, Patient(), PlanGreedy(question, {}));
     ASSERT_TRUE(answer.proven);
     Nanoseconds ordered = std::numeric_limits<Nanoseconds>::max();
     for (std::size_t set = 0; set < std::size_t{1} << model.stages; ++set) {
@@ -119,7 +121,7 @@ RC_GTEST_PROP(ExactTest, LiesBetweenTheFractionalOptimumAndChainSearch, ()) {
   const Model model = MakeModel(chain, kByteLink / DrawBetween(1, 4, &random));
   const Question question = {chain, model, RandomLimit(model, &random)};
   const auto searched = PlanChainSearch(question, Patient());
-  const ExactAnswer exact = SolveExactly(question, Patient(), PlanDynProg);
+  const ExactAnswer exact = SolveExactly(question, Patient(), PlanDynProg(question, {}));
   RC_ASSERT(searched && exact.schedule && exact.proven);
   ExpectValid(question, *exact.schedule, "exact");
   ExpectValid(question, *searched, "chainsearch");
@@ -127,6 +129,46 @@ RC_GTEST_PROP(ExactTest, LiesBetweenTheFractionalOptimumAndChainSearch, ()) {
   RC_ASSERT(best <= searched->iteration_ns());
   RC_ASSERT(FractionalOptimum(chain, model, question.limit_bytes) <= best);
   RC_ASSERT(static_cast<double>(searched->iteration_ns()) <= 1.01 * static_cast<double>(best));
+}
+
+TEST(ExactTest, ChainSearchIsWithinAHundredthOnMeasuredChains) {
+  for (const char* name : {"resnet18_b32_s224", "vit_b_16_b64_s224", "resnet50_b32_s224"}) {
+    const Chain chain = ReadChain(std::string(PLIMSOLL_DATA_DIR "/chains/") + name + ".json");
+    const Model model = MakeModel(chain, 12'200'000'000);
+    for (const int part : {10, 60}) {
+      SCOPED_TRACE(std::string(name) + " at " + std::to_string(part));
+      const Bytes range = model.peak_bytes - model.smallest_limit_bytes;
+      const Question question = {chain, model, model.smallest_limit_bytes + part * range / 100};
+      const auto searched = PlanChainSearch(question, Patient());
+      const ExactAnswer exact = SolveExactly(question, Patient(), PlanGreedy(question, {}));
+      ASSERT_TRUE(searched && exact.schedule && exact.proven);
+      ExpectValid(question, *exact.schedule, "exact");
+      EXPECT_LE(static_cast<double>(searched->iteration_ns()),
+                1.01 * static_cast<double>(exact.schedule->iteration_ns()));
+    }
+  }
+}
+
+TEST(ExactTest, WorkCutsTheSearchTheSameWayEachTime) {
+  std::mt19937_64 random(9);
+  const Chain chain = RandomChain(
+      {.least_stages = 14, .most_stages = 14, .most_bytes = 100'000, .most_ns = 100'000}, &random);
+  const Model model = MakeModel(chain, kByteLink / 3);
+  const Question question = {chain, model, (model.smallest_limit_bytes + model.peak_bytes) / 2};
+  const auto start = PlanGreedy(question, {});
+  const ExactAnswer whole = SolveExactly(question, Patient(), start);
+  ASSERT_TRUE(whole.proven);
+  Nanoseconds before = start->iteration_ns();
+  for (const std::int64_t work : {0, 1'000, 10'000, 100'000}) {
+    const ExactAnswer first = SolveExactly(question, Patient(), start, work);
+    const ExactAnswer again = SolveExactly(question, Patient(), start, work);
+    EXPECT_EQ(first.schedule->transfers, again.schedule->transfers) << work;
+    EXPECT_EQ(first.lower_bound_ns, again.lower_bound_ns) << work;
+    EXPECT_LE(first.lower_bound_ns, whole.schedule->iteration_ns()) << work;
+    EXPECT_LE(first.schedule->iteration_ns(), before) << work;
+    before = first.schedule->iteration_ns();
+  }
+  EXPECT_FALSE(SolveExactly(question, Patient(), start, 0).proven);
 }
 
 TEST(ExactTest, SaysWhenTimeRanOut) {
@@ -137,7 +179,7 @@ TEST(ExactTest, SaysWhenTimeRanOut) {
   const Question question = {chain, model, (model.smallest_limit_bytes + model.peak_bytes) / 2};
   PlannerOptions options;
   options.time_budget_seconds = 0;
-  const ExactAnswer answer = SolveExactly(question, options);
+  const ExactAnswer answer = SolveExactly(question, options, PlanGreedy(question, {}));
   ASSERT_TRUE(answer.schedule);
   EXPECT_FALSE(answer.proven);
   EXPECT_LT(answer.lower_bound_ns, answer.schedule->iteration_ns());

@@ -49,6 +49,21 @@ Schedule RunWithoutLimit(const Model& model, std::size_t count, std::size_t ahea
   return schedule;
 }
 
+/// Whether forward keeps to the limit. It is the same however far ahead prefetches begin.
+bool ForwardFits(const Model& model, const Schedule& schedule, std::size_t count,
+                 Bytes limit_bytes) {
+  Bytes away = 0;
+  std::size_t left = 0;  // How many have left by now.
+  for (std::size_t op = 0; op < model.stages; ++op) {
+    const Nanoseconds now = schedule.ops[op].start_ns;
+    while (left < std::min(count, op) && schedule.transfers[left].span.end_ns <= now) {
+      away += model.activation_bytes[left++];
+    }
+    if (model.op_ns[op] > 0 && model.total_bytes[op] - away > limit_bytes) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<Schedule> PlanTflms(const Question& question, const PlannerOptions& /*options*/) {
@@ -58,6 +73,8 @@ std::optional<Schedule> PlanTflms(const Question& question, const PlannerOptions
   for (std::size_t count = 0; count <= model.stages; ++count) {
     if (count > 0) offloaded += model.activation_bytes[count - 1];
     if (offloaded < model.peak_bytes - question.limit_bytes) continue;
+    if (!ForwardFits(model, RunWithoutLimit(model, count, 0), count, question.limit_bytes))
+      continue;
     for (std::size_t ahead = 0; ahead < std::max<std::size_t>(1, model.stages); ++ahead) {
       Schedule schedule = RunWithoutLimit(model, count, ahead);
       if (best && schedule.iteration_ns() >= best->iteration_ns()) continue;
