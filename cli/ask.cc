@@ -91,8 +91,7 @@ PlanRow Asker::DescribeMisfit(const planners::Planner& planner, Bytes limit_byte
   row.host_misfit = misfit.host;
   row.needed_bytes = misfit.needed_bytes;
   if (!smallest_limit_bytes_) {
-    smallest_limit_bytes_ =
-        planners::SmallestLimit(input_.problem, input_.machine, input_.options);
+    smallest_limit_bytes_ = planners::SmallestLimit(input_.problem, input_.machine, input_.options);
   }
   row.smallest_limit_bytes = *smallest_limit_bytes_;
   const plan::Problem& problem = input_.problem;

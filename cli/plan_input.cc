@@ -67,6 +67,13 @@ void AddPlanSettings(CLI::App* command, PlanSettings* settings) {
   command->add_option("--least-bytes", settings->least_bytes,
                       "Planners with scores swap nothing smaller; default 1MiB");
   command->add_option("--seed", settings->seed, "For searches")->capture_default_str();
+  command->add_option("--budget", settings->budget_seconds, "Seconds that anytime planners search")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command
+      ->add_option("--evaluations", settings->evaluations,
+                   "How many choices they look at instead, for answers that do not depend on time")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
 }
 
 PlanInput ReadPlanInput(const PlanSettings& settings) {
@@ -78,6 +85,8 @@ PlanInput ReadPlanInput(const PlanSettings& settings) {
     input.options.least_bytes = ParseSizeOption("--least-bytes", *settings.least_bytes);
   }
   input.options.seed = settings.seed;
+  input.options.time_budget_seconds = settings.budget_seconds;
+  input.options.evaluations = settings.evaluations;
   input.machine = SelectMachine(settings.link);
   const plan::Problem problem = plan::MakeProblem(ReadAnyTrace(settings.trace));
   input.peak_load_bytes = plan::ProfileLoad(problem).peak_bytes;

@@ -22,6 +22,8 @@ struct PlanSettings {
   std::optional<std::string> host_limit;
   std::optional<std::string> least_bytes;
   std::uint64_t seed = 1;
+  double budget_seconds = 5;
+  std::int64_t evaluations = 0;
 };
 void AddPlanSettings(CLI::App* command, PlanSettings* settings);
 

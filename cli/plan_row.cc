@@ -24,6 +24,24 @@ Bytes CopiedOut(const plan::Plan& plan) {
   return total;
 }
 
+/// Bytes that replays write, but for scratch: of what holds a version that recorded ops find again,
+/// or other replays.
+Bytes Recomputed(const plan::Plan& plan) {
+  if (!plan.rewriting) return 0;
+  Bytes total = 0;
+  std::vector<bool> counted(plan.problem.variables.size(), false);
+  for (std::size_t i = 0; i < plan.problem.ops.size(); ++i) {
+    if (plan.rewriting->is_replay[i] == 0) continue;
+    for (const plan::Operand& written : plan.problem.writes(plan.problem.ops[i])) {
+      const auto v = static_cast<std::size_t>(written.variable);
+      if (counted[v]) continue;
+      counted[v] = true;
+      total += plan.problem.variables[v].size_bytes;
+    }
+  }
+  return total;
+}
+
 std::string Milliseconds(Nanoseconds ns) {
   return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
 }
@@ -34,14 +52,14 @@ std::vector<std::string> ToCells(const PlanRow& row) {
   std::vector<std::string> cells = {Printable(row.planner), FormatBytes(row.limit_bytes),
                                     fmt::format("{:.1f} %", 100 * share)};
   if (row.fits) {
-    cells.insert(cells.end(),
-                 {FormatBytes(row.footprint_bytes), Milliseconds(row.iteration_ns),
-                  fmt::format("{:.2f} %", 100 * row.overhead()), Milliseconds(row.bound_ns),
-                  FormatBytes(row.swapped_bytes), FormatBytes(row.host_bytes)});
+    cells.insert(cells.end(), {FormatBytes(row.footprint_bytes), Milliseconds(row.iteration_ns),
+                               fmt::format("{:.2f} %", 100 * row.overhead()),
+                               Milliseconds(row.bound_ns), FormatBytes(row.swapped_bytes),
+                               FormatBytes(row.recomputed_bytes), FormatBytes(row.host_bytes)});
   } else {
     cells.insert(cells.end(), {fmt::format("needs {}{}", FormatBytes(row.needed_bytes),
                                            row.host_misfit ? " on the host" : ""),
-                               "-", "-", "-", "-", "-"});
+                               "-", "-", "-", "-", "-", "-"});
   }
   cells.push_back(fmt::format("{:.3f} s", row.planning_seconds));
   return cells;
@@ -61,15 +79,20 @@ PlanRow DescribePlan(const plan::Plan& plan, const sim::Timeline& timeline) {
   PlanRow row;
   row.planner = plan.planner;
   row.limit_bytes = plan.limit_bytes;
-  row.peak_load_bytes = plan::ProfileLoad(plan.problem).peak_bytes;
-  row.unlimited_ns = plan.problem.iteration_ns() / plan.problem.laps;
+  const plan::Problem& recorded = plan.rewriting ? plan.rewriting->original : plan.problem;
+  row.peak_load_bytes = plan::ProfileLoad(recorded).peak_bytes;
+  row.unlimited_ns = recorded.iteration_ns() / plan.problem.laps;
   row.fits = true;
   row.footprint_bytes = plan.footprint_bytes;
   row.host_bytes = plan.host_bytes;
   row.iteration_ns = timeline.iteration_ns / plan.problem.laps;
   row.swapped_bytes = CopiedOut(plan) / plan.problem.laps;
-  row.bound_ns =
-      planners::SwapBound(plan.problem, plan.machine, plan.limit_bytes) / plan.problem.laps;
+  row.recomputed_bytes = Recomputed(plan) / plan.problem.laps;
+  row.bound_ns = row.unlimited_ns;
+  if (!plan.rewriting) {
+    row.bound_ns =
+        planners::SwapBound(plan.problem, plan.machine, plan.limit_bytes) / plan.problem.laps;
+  }
   row.valid = plan::CheckPlan(plan, 1).empty();
   return row;
 }
@@ -87,7 +110,7 @@ nlohmann::ordered_json ToJson(const PlanRow& row) {
     json["iteration_ns"] = row.iteration_ns;
     json["overhead"] = row.overhead();
     json["swapped_bytes"] = row.swapped_bytes;
-    json["recomputed_bytes"] = 0;
+    json["recomputed_bytes"] = row.recomputed_bytes;
     json["bound_ns"] = row.bound_ns;
     json["valid"] = row.valid;
     return json;
@@ -118,7 +141,7 @@ void PrintTable(const std::vector<PlanRow>& rows, const std::string& link) {
              FormatBytes(any.peak_load_bytes), any.peak_load_bytes, Milliseconds(any.unlimited_ns),
              Printable(link));
   report::Table table({"planner", "limit", "of peak", "footprint", "iteration", "overhead", "bound",
-                       "swapped", "host", "planning"});
+                       "swapped", "recomputed", "host", "planning"});
   for (const PlanRow& row : rows) table.Add(ToCells(row));
   fmt::print("{}", table.Render());
 }

@@ -25,6 +25,7 @@ struct PlanRow {
   Bytes host_bytes = 0;
   Nanoseconds iteration_ns = 0;
   Bytes swapped_bytes = 0;
+  Bytes recomputed_bytes = 0;
   Nanoseconds bound_ns = 0;  ///< No plan that swaps is faster.
   bool valid = false;
 

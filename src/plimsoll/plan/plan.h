@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,11 +80,29 @@ struct Command {
   friend bool operator==(const Command&, const Command&) = default;
 };
 
+/// How the problem of a plan came about if ops run again in it. A replay stands in the problem as
+/// an op of its own, and what it rebuilds is a variable of its own:
+///
+///     recorded   malloc v, F0 writes v, ................................., B0 reads v, free v
+///     planned    malloc v, F0 writes v, free v, ..., malloc v', F0 again writes v', B0 reads v',
+///     ...
+///
+/// so that scheduling, placement and simulation need not know of replays.
+struct Rewriting {
+  Problem original;  ///< As recorded, with at most one live instance of every variable.
+  std::vector<OpIndex> op_source;              ///< Per op: the op of the original that it runs.
+  std::vector<std::uint8_t> is_replay;         ///< Per op: whether it runs again.
+  std::vector<VariableIndex> variable_source;  ///< Per variable: whose contents it holds.
+
+  friend bool operator==(const Rewriting&, const Rewriting&) = default;
+};
+
 struct Plan {
   std::string planner;
-  Problem problem;              ///< What is planned; every variable has at most one live
-                                ///< instance in it (Unroll()).
-  std::uint64_t signature = 0;  ///< Of the problem before Unroll(): Signature().
+  Problem problem;                       ///< What is planned; every variable has at most one live
+                                         ///< instance in it (Unroll()).
+  std::optional<Rewriting> rewriting{};  ///< If ops run again in it.
+  std::uint64_t signature = 0;           ///< Of the recorded problem before Unroll(): Signature().
   Machine machine;
   Bytes limit_bytes = 0;       ///< No residency reaches above it.
   Bytes host_limit_bytes = 0;  ///< Nor any copy in the host slab above this.

@@ -232,10 +232,27 @@ class Cutter {
       op.first_operand = static_cast<std::int64_t>(problem_.operands.size());
       op.read_count = recorded.read_count;
       op.write_count = recorded.write_count;
+      op.traits = TraitsOf(problem_.op_names[At(op.name)]);
       for (const auto operands : {trace_.reads(recorded), trace_.writes(recorded)}) {
         for (const trace::VariableIndex v : operands) problem_.operands.push_back(OperandOf(v));
       }
+      AddStateWrites(&op);
       problem_.ops.push_back(op);
+    }
+  }
+
+  /// State that an op updates on the side is written, whether the trace says so or not.
+  void AddStateWrites(Op* op) {
+    for (std::int32_t k = 0; k < std::min(op->read_count, 32); ++k) {
+      if ((op->traits.state_reads >> k & 1) == 0) continue;
+      const Operand state = problem_.operands[At(op->first_operand + k)];
+      const auto writes = problem_.writes(*op);
+      const bool said = std::any_of(writes.begin(), writes.end(), [&](const Operand& written) {
+        return written.variable == state.variable && written.age == state.age;
+      });
+      if (said) continue;
+      problem_.operands.push_back(state);
+      ++op->write_count;
     }
   }
 

@@ -42,6 +42,7 @@ plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options) {
 
 const std::vector<Planner>& Planners() {
   static const std::vector<Planner> planners = {
+      {"joint", "keeps, swaps or recomputes, gap by gap", "", nullptr, &PlanJoint, true},
       {"none", "swaps nothing", "", &DecideNothing},
       {"autoswap-doa", "longest absence first", "AutoSwap, paper 001, section IV-B", &DecideDoa, nullptr, true},
       {"autoswap-aoa", "largest absence times size first", "AutoSwap, paper 001, section IV-B",

@@ -23,6 +23,10 @@ struct PlannerOptions {
   Bytes alignment = kDefaultAlignment;
   std::uint64_t seed = 1;
   std::int64_t place_nodes = 4'000;  ///< For each placement of residencies.
+  /// How long an anytime planner may search; or, if `evaluations` is positive, how many choices it
+  /// may look at, whatever time that takes: then equal questions have equal answers.
+  double time_budget_seconds = 5;
+  std::int64_t evaluations = 0;
   /// Called by long searches with the best iteration time so far.
   std::function<void(Nanoseconds best_ns)> on_progress{};
   /// Asked by long searches before each evaluation. If it says true, the search ends there,
@@ -107,6 +111,7 @@ Decider DecideAoa(const Question& question);
 Decider DecideWdoa(const Question& question);
 Decider DecideSwdoa(const Question& question);
 Attempt PlanBayes(const Question& question);
+Attempt PlanJoint(const Question& question);
 Decider DecideVdnnAll(const Question& question);
 Decider DecideVdnnConv(const Question& question);
 Decider DecideTflms(const Question& question);

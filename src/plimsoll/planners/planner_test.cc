@@ -21,6 +21,7 @@ plan::Problem Read(const std::string& name) {
 PlannerOptions AtPercent(const plan::Problem& problem, int percent) {
   PlannerOptions options;
   options.limit_bytes = plan::ProfileLoad(problem).peak_bytes * percent / 100;
+  options.evaluations = 300;
   return options;
 }
 

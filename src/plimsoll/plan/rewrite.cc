@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/plan/rewrite.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace plimsoll::plan {
+namespace {
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+/// How an op uses a variable: one entry for all its operands that name it.
+struct Use {
+  VariableIndex variable = 0;
+  std::int32_t version = 0;  ///< Of the variable, in writes since its malloc, before the op.
+  bool reads = false;
+  bool writes = false;
+  bool state = false;  ///< State that it updates on the side.
+};
+
+/// A malloc or a free.
+struct Event {
+  Position position = 0;
+  VariableIndex variable = 0;
+  bool is_malloc = false;
+};
+
+}  // namespace
+
+/// What every rewriting of a problem needs to know of it.
+struct Rewriter::Model {
+  explicit Model(const Problem& of, Bytes least_bytes)
+      : problem(of), gaps(ListGaps(of, least_bytes)) {
+    ListUses();
+    ListWorkspaces();
+    ListEvents();
+    gaps_after.resize(problem.ops.size());
+    for (std::size_t g = 0; g < gaps.size(); ++g) gaps_after[At(gaps[g].after)].push_back(g);
+  }
+
+  /// Whether a variable comes and goes within the iteration.
+  bool IsInside(VariableIndex v) const {
+    const Variable& x = problem.variables[At(v)];
+    return !x.persistent() && x.end <= problem.period;
+  }
+
+  void ListUses() {
+    uses.resize(problem.ops.size());
+    writers.resize(problem.variables.size());
+    replayable.resize(problem.ops.size());
+    std::vector<std::int32_t> version(problem.variables.size(), 0);
+    for (std::size_t i = 0; i < problem.ops.size(); ++i) {
+      const Op& op = problem.ops[i];
+      replayable[i] = op.traits.replayable;
+      for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+        const Operand& operand = problem.operands[At(op.first_operand + k)];
+        // What is of an iteration before is not what the variable holds here.
+        if (operand.age != 0) replayable[i] = false;
+        const bool writes = k >= op.read_count;
+        const bool state = !writes && k < 32 && (op.traits.state_reads >> k & 1) != 0;
+        AddUse(i, operand.variable, writes, state, version);
+      }
+      for (const Use& use : uses[i]) {
+        if (!use.writes) continue;
+        ++version[At(use.variable)];
+        writers[At(use.variable)].push_back(static_cast<OpIndex>(i));
+      }
+    }
+  }
+
+  void AddUse(std::size_t op, VariableIndex v, bool writes, bool state,
+              const std::vector<std::int32_t>& version) {
+    auto use = std::find_if(uses[op].begin(), uses[op].end(),
+                            [&](const Use& x) { return x.variable == v; });
+    if (use == uses[op].end()) {
+      uses[op].push_back({v, version[At(v)], false, false, false});
+      use = std::prev(uses[op].end());
+    }
+    use->reads = use->reads || !writes;
+    use->writes = use->writes || writes;
+    use->state = use->state || state;
+  }
+
+  void ListWorkspaces() {
+    workspaces.resize(problem.ops.size());
+    const std::vector<std::vector<Access>> accesses = ListAccesses(problem);
+    for (std::size_t v = 0; v < problem.variables.size(); ++v) {
+      if (problem.variables[v].kind != VariableKind::kWorkspace || accesses[v].empty()) continue;
+      workspaces[At(accesses[v].front().op)].push_back(static_cast<VariableIndex>(v));
+    }
+  }
+
+  void ListEvents() {
+    for (std::size_t v = 0; v < problem.variables.size(); ++v) {
+      const Variable& x = problem.variables[v];
+      if (x.persistent()) continue;
+      const auto index = static_cast<VariableIndex>(v);
+      events.push_back({x.begin, index, true});
+      events.push_back({x.end % std::max<Position>(problem.period, 1), index, false});
+      // What is free at the very end has no position of its own to be freed at.
+      if (x.end == problem.period) events.back().position = problem.period;
+    }
+    std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+      return std::pair(a.position, a.is_malloc) < std::pair(b.position, b.is_malloc);
+    });
+  }
+
+  const Problem& problem;
+  const std::vector<Gap> gaps;
+  std::vector<std::vector<Use>> uses;                  // Per op.
+  std::vector<std::vector<OpIndex>> writers;           // Per variable, in order.
+  std::vector<bool> replayable;                        // Per op.
+  std::vector<std::vector<VariableIndex>> workspaces;  // Per op.
+  std::vector<Event> events;                           // In order.
+  std::vector<std::vector<std::size_t>> gaps_after;    // Per op.
+};
+
+namespace {
+
+constexpr VariableIndex kNobody = -1;
+
+/// One rewriting. Walks through the recorded iteration and writes the new one.
+class Pass {
+ public:
+  Pass(const Rewriter::Model& model, const std::vector<bool>& dropped, std::int64_t most_replays)
+      : model_(model),
+        old_(model.problem),
+        dropped_(dropped),
+        replays_left_(most_replays),
+        holder_(old_.variables.size(), kNobody),
+        version_(old_.variables.size(), 0),
+        alive_(old_.variables.size(), false),
+        gap_of_(old_.variables.size(), -1) {
+    result_.gap_replay_ns.assign(model.gaps.size(), 0);
+    new_position_.assign(At(old_.period) + 1, 0);
+  }
+
+  std::optional<Rewritten> Run() {
+    StartProblem();
+    for (std::size_t i = 0; i < old_.ops.size() && !failed_; ++i) RunRecorded(i);
+    if (failed_) return std::nullopt;
+    TakeEvents(old_.period);
+    FinishProblem();
+    return std::move(result_);
+  }
+
+ private:
+  Problem& made() { return result_.problem; }
+
+  void StartProblem() {
+    made().cyclic = old_.cyclic;
+    made().laps = old_.laps;
+    made().iterations = old_.iterations;
+    made().first_event = old_.first_event;
+    made().op_names = old_.op_names;
+    for (std::size_t v = 0; v < old_.variables.size(); ++v) {
+      const auto index = static_cast<VariableIndex>(v);
+      if (old_.variables[v].persistent()) {
+        holder_[v] = AddVariable(index);
+        alive_[v] = true;
+      } else if (!model_.IsInside(index)) {
+        // Around the end: there from the beginning on, whenever its malloc comes.
+        holder_[v] = AddVariable(index);
+        alive_[v] = true;
+      }
+    }
+  }
+
+  VariableIndex AddVariable(VariableIndex source) {
+    Variable variable = old_.variables[At(source)];
+    variable.begin = next_position_;
+    variable.end = -1;
+    made().variables.push_back(variable);
+    result_.variable_source.push_back(source);
+    last_use_.push_back(next_position_);
+    return static_cast<VariableIndex>(made().variables.size()) - 1;
+  }
+
+  /// Malloc of something that only replays need, right before its first op.
+  VariableIndex AddScratch(VariableIndex source) {
+    const VariableIndex scratch = AddVariable(source);
+    ++next_position_;
+    return scratch;
+  }
+
+  /// Ends a variable right behind the last op that has used it.
+  void EndAfterLastUse(VariableIndex v) {
+    Variable& variable = made().variables[At(v)];
+    variable.end = std::max(last_use_[At(v)], variable.begin) + 1;
+  }
+
+  /// Takes over recorded mallocs and frees up to a position.
+  void TakeEvents(Position end) {
+    for (; next_event_ < model_.events.size() && model_.events[next_event_].position < end;
+         ++next_event_) {
+      TakeEvent(model_.events[next_event_]);
+    }
+  }
+  void TakeEvent(const Event& event) {
+    const std::size_t v = At(event.variable);
+    new_position_[At(event.position)] = next_position_;
+    if (model_.IsInside(event.variable)) {
+      if (event.is_malloc) {
+        holder_[v] = AddVariable(event.variable);
+      } else if (holder_[v] != kNobody) {
+        made().variables[At(holder_[v])].end = next_position_;
+        holder_[v] = kNobody;
+      }
+      alive_[v] = event.is_malloc;
+      if (event.is_malloc) version_[v] = 0;
+    } else if (event.is_malloc) {
+      made().variables[At(holder_[v])].begin = next_position_;
+    }
+    ++next_position_;
+  }
+
+  /// Runs a recorded op, after what it needs has been brought back.
+  void RunRecorded(std::size_t i) {
+    const Op& op = old_.ops[i];
+    // Frees come first, then replays, so that these do not meet the op's own new variables.
+    while (next_event_ < model_.events.size() &&
+           model_.events[next_event_].position < op.position &&
+           !model_.events[next_event_].is_malloc) {
+      TakeEvent(model_.events[next_event_++]);
+    }
+    for (const Use& use : model_.uses[i]) {
+      if (holder_[At(use.variable)] != kNobody || !alive_[At(use.variable)]) continue;
+      const Nanoseconds before = result_.replay_ns;
+      const VariableIndex rebuilt = Provide(use.variable, version_[At(use.variable)], false);
+      if (failed_) return;
+      const std::int64_t gap = gap_of_[At(use.variable)];
+      if (gap >= 0) result_.gap_replay_ns[At(gap)] += result_.replay_ns - before;
+      holder_[At(use.variable)] = rebuilt;
+    }
+    for (const auto& [content, scratch] : temporaries_) {
+      if (holder_[At(content.first)] != scratch) EndAfterLastUse(scratch);
+    }
+    temporaries_.clear();
+    TakeEvents(op.position);
+    new_position_[At(op.position)] = next_position_;
+    EmitOp(i, false, [&](VariableIndex v) { return holder_[At(v)]; });
+    for (const Use& use : model_.uses[i]) {
+      if (use.writes) ++version_[At(use.variable)];
+    }
+    for (const std::size_t g : model_.gaps_after[i]) {
+      if (dropped_[g]) Drop(g);
+    }
+  }
+
+  void Drop(std::size_t g) {
+    const auto v = At(model_.gaps[g].variable);
+    if (holder_[v] == kNobody) return;
+    EndAfterLastUse(holder_[v]);
+    holder_[v] = kNobody;
+    gap_of_[v] = static_cast<std::int64_t>(g);
+  }
+
+  template <typename Map>
+  void EmitOp(std::size_t source, bool replay, Map&& map) {
+    Op op = old_.ops[source];
+    const std::int64_t first = op.first_operand;
+    op.position = next_position_++;
+    op.first_operand = static_cast<std::int64_t>(made().operands.size());
+    for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+      const Operand& operand = old_.operands[At(first + k)];
+      const VariableIndex mapped = map(operand.variable);
+      made().operands.push_back({mapped, operand.age});
+      last_use_[At(mapped)] = op.position;
+    }
+    made().ops.push_back(op);
+    result_.op_source.push_back(static_cast<OpIndex>(source));
+    result_.is_replay.push_back(replay ? 1 : 0);
+    if (replay) result_.replay_ns += op.duration_ns;
+  }
+
+  /// Returns a variable that holds a version of a recorded one; rebuilds it if there is none. With
+  /// `own`, the caller is going to write it, so it must be nobody else's.
+  VariableIndex Provide(VariableIndex v, std::int32_t version, bool own) {
+    const std::size_t x = At(v);
+    const bool current = version_[x] == version && alive_[x];
+    if (!own) {
+      if (current && holder_[x] != kNobody) return holder_[x];
+      const auto found = temporaries_.find({v, version});
+      if (found != temporaries_.end()) return found->second;
+    }
+    if (!model_.IsInside(v) || version == 0 ||
+        model_.writers[x].size() < static_cast<std::size_t>(version)) {
+      return Fail();
+    }
+    VariableIndex rebuilt = kNobody;
+    for (std::int32_t k = 0; k < version; ++k) {
+      rebuilt = Replay(model_.writers[x][At(k)], v, rebuilt);
+      if (failed_) return kNobody;
+    }
+    result_.rebuilt_bytes += current ? old_.variables[x].size_bytes : 0;
+    if (!own) Keep(v, version, rebuilt);
+    return rebuilt;
+  }
+
+  /// Notes who holds a version: for recorded ops if it is the one that they want, else for as long
+  /// as replays need it.
+  void Keep(VariableIndex v, std::int32_t version, VariableIndex scratch) {
+    const std::size_t x = At(v);
+    if (alive_[x] && version_[x] == version && holder_[x] == kNobody) {
+      holder_[x] = scratch;
+    } else {
+      temporaries_[{v, version}] = scratch;
+    }
+  }
+
+  VariableIndex Fail() {
+    failed_ = true;
+    return kNobody;
+  }
+
+  /// Runs an op again for the sake of `target`, of which `rebuilt` holds the version before, if it
+  /// has one. Returns who holds it now.
+  VariableIndex Replay(OpIndex source, VariableIndex target, VariableIndex rebuilt) {
+    const std::size_t i = At(source);
+    if (!model_.replayable[i] || --replays_left_ < 0) return Fail();
+    std::map<VariableIndex, VariableIndex> mapped;
+    for (const Use& use : model_.uses[i]) {
+      if (use.state || (use.variable == target && rebuilt != kNobody)) continue;
+      if (use.version == 0 && use.writes) continue;  // New: has its malloc below.
+      mapped[use.variable] = Provide(use.variable, use.version, use.writes);
+      if (failed_) return kNobody;
+    }
+    std::vector<VariableIndex> passing;
+    for (const Use& use : model_.uses[i]) {
+      if (use.variable == target && rebuilt != kNobody) {
+        mapped[use.variable] = rebuilt;
+      } else if (!mapped.contains(use.variable)) {
+        mapped[use.variable] = AddScratch(use.variable);
+        if (use.state) passing.push_back(mapped[use.variable]);
+      }
+    }
+    for (const VariableIndex v : model_.workspaces[i]) passing.push_back(AddScratch(v));
+    EmitOp(i, true, [&](VariableIndex v) { return mapped.at(v); });
+    for (const VariableIndex v : passing) {
+      last_use_[At(v)] = made().ops.back().position;
+      EndAfterLastUse(v);
+    }
+    for (const Use& use : model_.uses[i]) {
+      if (!use.writes || use.state || use.variable == target) continue;
+      Keep(use.variable, use.version + 1, mapped[use.variable]);
+    }
+    return mapped.at(target);
+  }
+
+  void FinishProblem() {
+    made().period = std::max<Position>(next_position_, 1);
+    for (std::size_t v = 0; v < made().variables.size(); ++v) {
+      Variable& variable = made().variables[v];
+      const VariableIndex source = result_.variable_source[v];
+      const Variable& old = old_.variables[At(source)];
+      if (old.persistent()) {
+        variable.begin = 0;
+        variable.end = made().period;
+      } else if (!model_.IsInside(source)) {
+        variable.end = new_position_[At(old.end - old_.period)] + made().period;
+      } else if (variable.end < 0) {
+        variable.end = made().period;
+      }
+    }
+  }
+
+  const Rewriter::Model& model_;
+  const Problem& old_;
+  const std::vector<bool>& dropped_;
+  std::int64_t replays_left_;
+  Rewritten result_;
+  bool failed_ = false;
+  Position next_position_ = 0;
+  std::size_t next_event_ = 0;
+  std::vector<Position> new_position_;  // Per recorded position of an event.
+  // Per recorded variable.
+  std::vector<VariableIndex> holder_;  // Who holds what recorded ops want of it; kNobody: dropped.
+  std::vector<std::int32_t> version_;
+  std::vector<bool> alive_;
+  std::vector<std::int64_t> gap_of_;  // The last gap in which it was dropped.
+  std::vector<Position> last_use_;    // Per new variable.
+  std::map<std::pair<VariableIndex, std::int32_t>, VariableIndex> temporaries_;
+};
+
+}  // namespace
+
+Rewriter::Rewriter(const Problem& problem, Bytes least_bytes)
+    : model_(std::make_unique<const Model>(problem, least_bytes)) {}
+Rewriter::~Rewriter() = default;
+
+const Problem& Rewriter::problem() const { return model_->problem; }
+const std::vector<Gap>& Rewriter::gaps() const { return model_->gaps; }
+
+bool Rewriter::CanDrop(std::size_t gap) const {
+  const Gap& x = model_->gaps[gap];
+  if (!model_->IsInside(x.variable)) return false;
+  for (const OpIndex writer : model_->writers[At(x.variable)]) {
+    if (writer > x.after) break;
+    if (!model_->replayable[At(writer)]) return false;
+  }
+  return model_->writers[At(x.variable)].front() <= x.after;
+}
+
+std::optional<Rewritten> Rewriter::Rewrite(const std::vector<bool>& dropped,
+                                           std::int64_t most_replays) const {
+  return Pass(*model_, dropped, most_replays).Run();
+}
+
+Rewriting ToRewriting(const Problem& original, const Rewritten& rewritten) {
+  return {original, rewritten.op_source, rewritten.is_replay, rewritten.variable_source};
+}
+
+}  // namespace plimsoll::plan
