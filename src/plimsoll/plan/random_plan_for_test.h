@@ -62,7 +62,7 @@ class RandomProblem {
     problem_.op_names = {"alpha", "beta", "gamma"};
     const std::int64_t persistent = random_.Between(0, 3);
     const std::int64_t others = random_.Between(1, 7);
-    const std::int64_t ops = random_.Between(1, 9);
+    const std::int64_t ops = random_.Between(1, 12);
     problem_.period = 2 * others + ops;
     for (std::int64_t v = 0; v < persistent; ++v) {
       Add(0, problem_.period).kind = VariableKind::kPersistent;
@@ -174,7 +174,8 @@ inline std::optional<Plan> RandomPlan(PlanRandom* random) {
   const Bytes least = peak(decision);
   ScheduleOptions options;
   options.limit_bytes = random->Between(least, std::max(least, peak({})) + 2);
-  if (random->OneIn(2)) options.limit_bytes = least + random->Between(0, 1);
+  // Mostly little room, so that much is away.
+  if (!random->OneIn(4)) options.limit_bytes = least + random->Between(0, 1);
   options.host_limit_bytes = random->OneIn(4) ? random->Between(0, 20) : 1000;
   options.alignment = 1;
   options.prefetch = random->OneIn(2) ? kPrefetchEarly : kPrefetchJustInTime;
