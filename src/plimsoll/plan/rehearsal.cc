@@ -286,23 +286,9 @@ class Rehearsal {
       useless[trip.absence] =
           trip.state == State::kCancelled || absence.released >= absence.acquired;
     }
-    RemoveUseless(useless);
-  }
-
-  /// Removes useless absences, unless another one relies on the copy that they save.
-  void RemoveUseless(const std::vector<bool>& useless) {
-    std::vector<bool> relied(problem_.variables.size(), false);
-    for (const Absence& absence : absences_) {
-      if (!absence.saves) relied[At(absence.gap.variable)] = true;
-    }
     std::size_t kept = 0;
     for (std::size_t k = 0; k < absences_.size(); ++k) {
-      if (useless[k] && !relied[At(absences_[k].gap.variable)]) continue;
-      if (useless[k]) {
-        absences_[k].released = absences_[k].gap.begin;
-        absences_[k].acquired = AbsenceEnd(problem_, absences_[k].gap);
-      }
-      absences_[kept++] = absences_[k];
+      if (!useless[k]) absences_[kept++] = absences_[k];
     }
     absences_.resize(kept);
   }

@@ -303,15 +303,6 @@ TEST(RehearsalTest, WhatIsNotSavedLeavesAtOnce) {
   }
 }
 
-TEST(RehearsalTest, KeepsAUselessAbsenceThatAnotherReliesOn) {
-  const Problem problem = LeavesTwice();
-  std::vector<Absence> absences = AwayFor(GapsOf(problem, {0}));
-  absences[1].saves = false;
-  Rehearse(problem, OneBytePerNs(), {.load_limit_bytes = 300}, &absences);
-  ASSERT_EQ(absences.size(), 2U);
-  ExpectAway(absences[0], 1, 2);
-}
-
 TEST(RehearsalTest, CountsSizesRoundedUp) {
   // 100 bytes each take 128; with room for 255 one of them must go, with room for 256 none.
   const Problem problem = OneLeaves({10, 20, 20, 30, 10});

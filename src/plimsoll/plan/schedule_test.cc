@@ -17,11 +17,6 @@ namespace {
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-Bytes Peak(const Problem& problem, const Decision& decision) {
-  const std::vector<Bytes> load = LeastLoad(problem, decision);
-  return *std::max_element(load.begin(), load.end());
-}
-
 ScheduleOptions LimitedTo(Bytes limit) {
   ScheduleOptions options;
   options.limit_bytes = limit;
@@ -238,6 +233,30 @@ TEST(ScheduleTest, UsesAHostCopyAgainUntilTheVariableIsWritten) {
   EXPECT_EQ(plan.host_bytes, 100) << "the second copy takes the bytes of the first";
 }
 
+TEST(ScheduleTest, WhatAUselessAbsenceWouldHaveSavedTheNextOneSaves) {
+  //     op     0    1    2    3    4    5
+  //     x      W─────────R──────────────R     100 bytes, gaps [1, 2) and [3, 5); not written
+  //     between y                          W          150 bytes, room for 150
+  //
+  // There is no time for the first absence, and no need. Without it, the second one must save x.
+  Problem problem;
+  AddTimedOp(10, {}, {0}, &problem);
+  AddTimedOp(10, {}, {}, &problem);
+  AddTimedOp(10, {0}, {}, &problem);
+  AddTimedOp(300, {}, {}, &problem);
+  AddTimedOp(10, {}, {1}, &problem);
+  AddTimedOp(10, {0}, {}, &problem);
+  AddVariable(100, 0, 6, &problem);
+  AddVariable(150, 4, 5, &problem);
+  const Decision decision = {GapsOf(problem, {0})};
+  ASSERT_EQ(decision.swapped.size(), 2U);
+  const Plan plan = MakeRight(problem, decision, LimitedTo(150));
+  EXPECT_EQ(plan.queues[1].size(), 1U);
+  EXPECT_EQ(plan.queues[2].size(), 1U);
+  EXPECT_EQ(PredictIteration(problem, decision, OneBytePerNs(), LimitedTo(150)),
+            problem.iteration_ns() + 100);
+}
+
 TEST(ScheduleTest, APersistentVariableThatNobodyWritesIsSavedOnceForAll) {
   //     op     0    1    2    3   │
   //     w      R         R        │     100 bytes, gaps [1, 2) and [3, 4)
@@ -333,7 +352,7 @@ TEST(ScheduleTest, LoadsOfRandomPlansAreWithinTheirLimit) {
     const Problem problem = Unroll(RandomProblem(&random).Make());
     const Decision decision = {ListGaps(problem, 0)};
     ScheduleOptions options = LimitedTo(1000);
-    options.load_limit_bytes = Peak(problem, decision) + random.Between(0, 3);
+    options.load_limit_bytes = LeastPeak(problem, decision) + random.Between(0, 3);
     options.prefetch = random.OneIn(2) ? kPrefetchEarly : kPrefetchJustInTime;
     const auto made = MakePlan(problem, decision, RandomMachine(&random), options);
     ASSERT_TRUE(std::holds_alternative<Plan>(made)) << "case " << c;
