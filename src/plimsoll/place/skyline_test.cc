@@ -131,7 +131,56 @@ TEST(SkylineTest, PlacesNestedLifetimesAtTheirPeakLoad) {
   }
 }
 
-TEST(SkylineTest, LoadTreeFindsTheLeftmostOfTheHeaviestSections) {
+/// Buffers of a cycle, many of which live around its end.
+Problem RandomCycle(TestRandom* random) {
+  static const std::vector<std::vector<Bytes>> kAlignments = {{1}, {4}, {1, 4, 16}};
+  const std::vector<Bytes>& alignments = random->OneOf(kAlignments);
+  const Time period = random->Between(3, 30);
+  Problem problem;
+  for (std::int64_t k = random->Between(1, 30); k > 0; --k) {
+    Buffer buffer;
+    buffer.id = std::to_string(k);
+    buffer.size_bytes = random->Between(1, 30);
+    buffer.alignment = random->OneOf(alignments);
+    const Time begin = random->Between(0, period - 1);
+    const Time end = random->Between(0, period);
+    buffer.lifetime = begin < end ? Interval{begin, end} : Interval{0, period};
+    // Around the end; or, if nothing is left of the gap, all the time.
+    if (0 < end && end < begin) buffer.gaps = {{end, begin}};
+    problem.buffers.push_back(std::move(buffer));
+  }
+  return problem;
+}
+
+TEST(SkylineTest, StacksWhatLivesAroundTheEndAtTheBottom) {
+  //     time     0    2    4    6    8
+  //     long     ██████████     ██████      30 bytes, away for [4, 6)
+  //     short    █████               ██     20 bytes, away for [2, 7)
+  //     middle             ██████           50 bytes in the gap of both: [4, 6)
+  //     early         █████                 20 bytes in the gap of the short one: [2, 4)
+  const Problem problem = {{
+      {"short", {0, 8}, 20, 1, {}, {{2, 7}}},
+      {"middle", {4, 6}, 50},
+      {"long", {0, 8}, 30, 1, {}, {{4, 6}}},
+      {"early", {2, 4}, 20},
+  }};
+  for (const Bytes footprint : DiveInEveryWay(problem)) EXPECT_EQ(footprint, 50);
+  const Reduced reduced = Reduce(problem);
+  EXPECT_EQ(SkylineDiver(reduced).Dive(DiveKey::kSize, false), (std::vector<Units>{3, 0, 0, 3}))
+      << "in units of ten bytes";
+}
+
+TEST(SkylineTest, PlacementsAroundTheEndOfACycleAreValid) {
+  for (int c = 0; c < CaseCount(1000); ++c) {
+    TestRandom random(static_cast<std::uint64_t>(c) + 77'000);
+    const Problem problem = RandomCycle(&random);
+    const std::vector<Bytes> footprints = DiveInEveryWay(problem);
+    ASSERT_FALSE(HasFailure()) << "case " << c;
+    ASSERT_GE(*std::min_element(footprints.begin(), footprints.end()), PeakLoad(problem));
+  }
+}
+
+TEST(SkylineTest, LoadTreeFindsTheLeftmostOfTheHeaviestSectionsAndItsLoad) {
   for (int c = 0; c < CaseCount(300); ++c) {
     TestRandom random(static_cast<std::uint64_t>(c));
     std::vector<Units> loads(static_cast<std::size_t>(random.Between(1, 20)));
@@ -148,6 +197,7 @@ TEST(SkylineTest, LoadTreeFindsTheLeftmostOfTheHeaviestSections) {
       } else {
         const auto heaviest = std::max_element(loads.begin() + begin, loads.begin() + end);
         ASSERT_EQ(tree.HeaviestIn(begin, end), heaviest - loads.begin()) << "case " << c;
+        ASSERT_EQ(tree.HighestIn(begin, end), *heaviest) << "case " << c;
       }
     }
   }

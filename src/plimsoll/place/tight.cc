@@ -202,6 +202,8 @@ class TightPlanner {
                           int round) {
     const Core& core = cores_[c];
     if (capacity < core.base_height) return SearchStatus::kInfeasible;
+    // Each node places one item: with fewer of them nothing can be found.
+    if (nodes_left_ < static_cast<std::int64_t>(core.items.size())) return SearchStatus::kGaveUp;
     if (!searches_[c]) {
       searches_[c] = std::make_unique<SkylineSearch>(core.problem, options_.seed + c);
     }

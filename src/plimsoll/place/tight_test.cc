@@ -223,6 +223,50 @@ TEST(TightTest, GivesTheSamePlacementForTheSameSeed) {
   }
 }
 
+TEST(TightTest, WithABudgetOfNodesAsksNoClock) {
+  // Not even a spent time budget matters.
+  for (int c = 0; c < CaseCount(100); ++c) {
+    TestRandom random(static_cast<std::uint64_t>(c) + 55'000);
+    const Problem problem = RandomProblem(&random, RandomOptions(&random, 30));
+    for (const std::int64_t nodes : {0, 1, 50, 5000}) {
+      PlannerOptions options;
+      options.node_budget = nodes;
+      const Placement one = Place(problem, options);
+      options.time_budget_seconds = 0;
+      const Placement two = Place(problem, options);
+      ASSERT_EQ(one.offsets, two.offsets) << "case " << c << ", " << nodes << " nodes";
+      ASSERT_EQ(one.lower_bound_bytes, two.lower_bound_bytes) << "case " << c;
+    }
+  }
+}
+
+TEST(TightTest, MoreNodesNeverMakeItWorse) {
+  int better = 0;
+  for (int c = 0; c < CaseCount(200); ++c) {
+    TestRandom random(static_cast<std::uint64_t>(c) + 66'000);
+    const Problem problem = RandomProblem(&random, RandomOptions(&random, 40));
+    PlannerOptions options;
+    options.node_budget = 0;
+    const Placement greedy = Place(problem, options);
+    options.node_budget = 20'000;
+    const Placement searched = Place(problem, options);
+    ASSERT_LE(searched.footprint_bytes, greedy.footprint_bytes) << "case " << c;
+    better += searched.footprint_bytes < greedy.footprint_bytes ? 1 : 0;
+  }
+  EXPECT_GT(better, 0) << "the search is of use";
+}
+
+TEST(TightTest, FindsTheOptimumOfSmallProblemsWithAFewNodes) {
+  for (int c = 0; c < CaseCount(100); ++c) {
+    TestRandom random(static_cast<std::uint64_t>(c) + 88'000);
+    const Problem problem =
+        RandomProblem(&random, {.most_buffers = 6, .horizon = 8, .most_bytes = 8});
+    PlannerOptions options;
+    options.node_budget = 20'000;
+    ASSERT_EQ(Place(problem, options).footprint_bytes, OptimalFootprint(problem)) << "case " << c;
+  }
+}
+
 TEST(TightTest, ReportsProgressThatNeverGetsWorse) {
   const Problem problem = GenerateStack({.count = 3000, .seed = 6});
   Bytes best_so_far = kMaxBytes;

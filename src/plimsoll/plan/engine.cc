@@ -42,8 +42,8 @@ bool Engine::Step() {
     Head& head = heads_[q];
     if (!head.running) continue;
     head.bytes_left -= passed * rates[q];
-    // Less than a byte is a rounding error of the rates.
-    if (head.fixed_end > now_ || head.bytes_left >= 1) continue;
+    // What moves in a thousandth of a nanosecond is a rounding error of the rates.
+    if (head.fixed_end > now_ || head.bytes_left > 1e-3 * rates[q]) continue;
     head.running = false;
     head.ended = ended = true;
   }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "plimsoll/plan/machine.h"
 #include "plimsoll/plan/plan.h"
@@ -27,6 +29,19 @@ class Engine {
   bool busy(Queue queue) const { return head(queue).running; }
   /// Whether the last Advance() ended what the queue was busy with.
   bool ended(Queue queue) const { return head(queue).ended; }
+
+  /// What a queue still has to do: time that passes in any case, and then bytes to move.
+  struct Left {
+    Nanoseconds fixed_ns = 0;
+    double bytes = 0;
+
+    friend bool operator==(const Left&, const Left&) = default;
+  };
+  /// Nothing if the queue is not busy.
+  std::optional<Left> left(Queue queue) const {
+    if (!busy(queue)) return std::nullopt;
+    return Left{std::max<Nanoseconds>(head(queue).fixed_end - now_, 0), head(queue).bytes_left};
+  }
 
   /// REQUIRES: the queue is not busy.
   void StartOp(Nanoseconds duration_ns) {

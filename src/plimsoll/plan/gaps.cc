@@ -54,6 +54,7 @@ std::vector<std::vector<Access>> ListAccesses(const Problem& problem) {
 std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes) {
   std::vector<Gap> gaps;
   const std::vector<std::vector<Access>> accesses = ListAccesses(problem);
+  const auto last = static_cast<OpIndex>(problem.ops.size()) - 1;
   for (std::size_t v = 0; v < accesses.size(); ++v) {
     const Variable& variable = problem.variables[v];
     const std::vector<Access>& own = accesses[v];
@@ -62,7 +63,8 @@ std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes) {
       const Position begin = from.time + 1;
       const Position shift = begin / (problem.period + 1) * problem.period;
       // The next op in program order follows at once: there is no gap to speak of.
-      const bool adjacent = end - shift <= problem.period && to.op == from.op + 1;
+      const bool around = end - shift >= problem.period;
+      const bool adjacent = around ? from.op == last && to.op == 0 : to.op == from.op + 1;
       if (adjacent || begin >= end) return;
       gaps.push_back({static_cast<VariableIndex>(v), from.op, to.op, begin - shift, end - shift});
     };

@@ -30,7 +30,7 @@ struct Gap {
   OpIndex after = 0;   ///< The last op that touches the variable before the gap.
   OpIndex before = 0;  ///< The next one that does.
   Position begin = 0;  ///< The position right behind `after`, below the period + 1.
-  Position end = 0;    ///< The position of `before`; beyond the period if in the next iteration.
+  Position end = 0;    ///< The position of `before`; from the period on if in the next iteration.
 
   friend bool operator==(const Gap&, const Gap&) = default;
 };

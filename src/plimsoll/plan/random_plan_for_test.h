@@ -62,7 +62,7 @@ class RandomProblem {
     problem_.op_names = {"alpha", "beta", "gamma"};
     const std::int64_t persistent = random_.Between(0, 3);
     const std::int64_t others = random_.Between(1, 7);
-    const std::int64_t ops = random_.Between(1, 9);
+    const std::int64_t ops = random_.Between(1, 14);
     problem_.period = 2 * others + ops;
     for (std::int64_t v = 0; v < persistent; ++v) {
       Add(0, problem_.period).kind = VariableKind::kPersistent;
@@ -159,22 +159,29 @@ inline Machine RandomMachine(PlanRandom* random) {
   return machine;
 }
 
+/// Returns the highest load with a decision.
+inline Bytes LeastPeak(const Problem& problem, const Decision& decision) {
+  const std::vector<Bytes> load = LeastLoad(problem, decision);
+  return *std::max_element(load.begin(), load.end());
+}
+
 /// Makes a plan of a random problem, decision and limit; nothing if none fits.
 inline std::optional<Plan> RandomPlan(PlanRandom* random) {
-  const Problem problem = Unroll(RandomProblem(random).Make());
+  Problem problem;
   Decision decision;
-  const std::int64_t share = random->Between(1, 3);
-  for (const Gap& gap : ListGaps(problem, 0)) {
-    if (random->OneIn(share)) decision.swapped.push_back(gap);
-  }
-  const auto peak = [&](const Decision& of) {
-    const std::vector<Bytes> load = LeastLoad(problem, of);
-    return *std::max_element(load.begin(), load.end());
-  };
-  const Bytes least = peak(decision);
+  do {  // Mostly something that is of use.
+    problem = Unroll(RandomProblem(random).Make());
+    decision = {};
+    const std::int64_t share = random->Between(1, 3);
+    for (const Gap& gap : ListGaps(problem, 0)) {
+      if (random->OneIn(share)) decision.swapped.push_back(gap);
+    }
+  } while (LeastPeak(problem, decision) == LeastPeak(problem, {}) && !random->OneIn(6));
+  const Bytes least = LeastPeak(problem, decision);
   ScheduleOptions options;
-  options.limit_bytes = random->Between(least, std::max(least, peak({})) + 2);
-  if (random->OneIn(2)) options.limit_bytes = least + random->Between(0, 1);
+  options.limit_bytes = random->Between(least, LeastPeak(problem, {}) + 2);
+  // Mostly little room, so that much is away.
+  if (!random->OneIn(4)) options.limit_bytes = least + random->Between(0, 1);
   options.host_limit_bytes = random->OneIn(4) ? random->Between(0, 20) : 1000;
   options.alignment = 1;
   options.prefetch = random->OneIn(2) ? kPrefetchEarly : kPrefetchJustInTime;

@@ -93,7 +93,7 @@ class Rehearsal {
     for (Slot lap = -1; lap * ops_ < slots_; ++lap) {
       for (std::size_t k = 0; k < absences_.size(); ++k) {
         const Gap& gap = absences_[k].gap;
-        const Slot around = gap.end > problem_.period ? ops_ : 0;
+        const Slot around = gap.end >= problem_.period ? ops_ : 0;
         Trip trip;
         trip.absence = k;
         trip.after = gap.after + lap * ops_;
@@ -127,8 +127,10 @@ class Rehearsal {
     auto latest = std::numeric_limits<double>::max();
     for (std::size_t k = ins_.size(); k-- > 0;) {
       const Trip& trip = trips_[ins_[k]];
+      // At least a nanosecond: what takes no time may be asked to come early, too.
+      const Nanoseconds lead = std::max<Nanoseconds>(1, machine.in_ns(CopiedBytes(trip)));
       latest = std::min(latest, static_cast<double>(start_ns_[At(trip.before)])) -
-               options_.prefetch * static_cast<double>(machine.in_ns(CopiedBytes(trip)));
+               options_.prefetch * static_cast<double>(lead);
       latest_ns_[k] = latest;
     }
   }
@@ -228,9 +230,10 @@ class Rehearsal {
     return load_.HighestIn(begin, end) + more <= options_.load_limit_bytes;
   }
 
-  /// Whether the next copy in must begin now for all to arrive in time.
+  /// Whether the next copy in must begin now for all to arrive in time: with the next slot it would
+  /// be too late.
   bool IsDue() const {
-    return static_cast<double>(start_ns_[At(slot()) + 1]) >= latest_ns_[next_in_];
+    return static_cast<double>(start_ns_[At(slot()) + 1]) > latest_ns_[next_in_];
   }
 
   bool Advance() {
@@ -283,23 +286,9 @@ class Rehearsal {
       useless[trip.absence] =
           trip.state == State::kCancelled || absence.released >= absence.acquired;
     }
-    RemoveUseless(useless);
-  }
-
-  /// Removes useless absences, unless another one relies on the copy that they save.
-  void RemoveUseless(const std::vector<bool>& useless) {
-    std::vector<bool> relied(problem_.variables.size(), false);
-    for (const Absence& absence : absences_) {
-      if (!absence.saves) relied[At(absence.gap.variable)] = true;
-    }
     std::size_t kept = 0;
     for (std::size_t k = 0; k < absences_.size(); ++k) {
-      if (useless[k] && !relied[At(absences_[k].gap.variable)]) continue;
-      if (useless[k]) {
-        absences_[k].released = absences_[k].gap.begin;
-        absences_[k].acquired = AbsenceEnd(problem_, absences_[k].gap);
-      }
-      absences_[kept++] = absences_[k];
+      if (!useless[k]) absences_[kept++] = absences_[k];
     }
     absences_.resize(kept);
   }

@@ -87,28 +87,41 @@ class Scheduler {
     return AlignUp(problem_.variables[At(absence.gap.variable)].size_bytes, options_.alignment);
   }
 
-  /// Finds the absences whose variable was not written since it came back from the one before.
-  void MarkReuse(std::vector<Absence>* absences) const {
+  /// Finds the absences whose variable was not written since it came back from the one before: they
+  /// need not save it. Returns whether some that did not save must do so now.
+  bool MarkReuse(std::vector<Absence>* absences) {
     std::map<VariableIndex, std::vector<Absence*>> of_variable;
+    bool changed = false;
     for (Absence& absence : *absences) of_variable[absence.gap.variable].push_back(&absence);
-    std::erase_if(of_variable, [](const auto& entry) { return entry.second.size() < 2; });
-    if (of_variable.empty()) return;
-    const std::vector<std::vector<Access>> accesses = ListAccesses(problem_);
     for (auto& [v, own] : of_variable) {
-      const Variable& variable = problem_.variables[At(v)];
-      const auto begin = [&, &x = variable](const Absence* absence) {
-        return absence->gap.begin + (absence->gap.begin <= x.begin ? problem_.period : 0);
-      };
-      std::sort(own.begin(), own.end(),
-                [&](const Absence* a, const Absence* b) { return begin(a) < begin(b); });
-      for (std::size_t k = variable.persistent() ? 0 : 1; k < own.size(); ++k) {
-        const Gap& before = own[k == 0 ? own.size() - 1 : k - 1]->gap;
-        own[k]->saves = IsWritten(accesses[At(v)], before.before, own[k]->gap.after);
-      }
-      if (std::none_of(own.begin(), own.end(), [](const Absence* x) { return x->saves; })) {
-        own.front()->saves = true;
+      const std::vector<bool> saves = FindSaving(v, &own);
+      for (std::size_t k = 0; k < own.size(); ++k) {
+        changed = changed || (saves[k] && !own[k]->saves);
+        own[k]->saves = saves[k];
       }
     }
+    return changed;
+  }
+
+  /// Sorts the absences of a variable by time, and returns which of them must save it.
+  std::vector<bool> FindSaving(VariableIndex v, std::vector<Absence*>* absences) {
+    std::vector<Absence*>& own = *absences;
+    std::vector<bool> saves(own.size(), true);
+    if (own.size() < 2) return saves;
+    if (accesses_.empty()) accesses_ = ListAccesses(problem_);
+    const Variable& variable = problem_.variables[At(v)];
+    const auto begin = [&](const Absence* absence) {
+      return absence->gap.begin + (absence->gap.begin <= variable.begin ? problem_.period : 0);
+    };
+    std::sort(own.begin(), own.end(),
+              [&](const Absence* a, const Absence* b) { return begin(a) < begin(b); });
+    for (std::size_t k = variable.persistent() ? 0 : 1; k < own.size(); ++k) {
+      const Gap& before = own[k == 0 ? own.size() - 1 : k - 1]->gap;
+      saves[k] = IsWritten(accesses_[At(v)], before.before, own[k]->gap.after);
+    }
+    // Around the cycle, somebody must.
+    if (std::find(saves.begin(), saves.end(), true) == saves.end()) saves[0] = true;
+    return saves;
   }
 
   /// Whether an access from that of op `first` to that of op `last`, around the end if need be,
@@ -129,8 +142,12 @@ class Scheduler {
     const Bytes limit = options_.load_limit_bytes.value_or(options_.limit_bytes);
     *misfit = FindWorst();
     if (misfit->needed_bytes > limit) return false;
-    predicted_ns_ =
-        Rehearse(problem_, machine_, {limit, options_.alignment, options_.prefetch}, &absences_);
+    const RehearsalOptions rehearsal = {limit, options_.alignment, options_.prefetch};
+    for (int k = 0; k < kMostRehearsals; ++k) {
+      predicted_ns_ = Rehearse(problem_, machine_, rehearsal, &absences_);
+      // What a useless absence would have saved, the next one must: that takes time.
+      if (!MarkReuse(&absences_)) break;
+    }
     std::vector<Bytes> load = Load();
     for (Position p = 0; p < problem_.period; ++p) {
       if (load[At(p)] > limit && !MakeRoom(p, limit, &load)) {
@@ -274,11 +291,14 @@ class Scheduler {
     return offsets;
   }
 
+  static constexpr int kMostRehearsals = 4;
+
   const Problem& problem_;
   const Machine& machine_;
   const ScheduleOptions& options_;
   std::vector<Absence> all_;       // In the order of the copy-out queue, as long as they can be.
   std::vector<Absence> absences_;  // Those that are of use, as long as they are.
+  std::vector<std::vector<Access>> accesses_;  // By variable; once they are needed.
   Nanoseconds predicted_ns_ = 0;
 };
 

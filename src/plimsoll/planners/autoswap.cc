@@ -75,7 +75,7 @@ class Areas {
     }
   }
   double Between(const Gap& gap) const {
-    const double lap = gap.end > problem_.period ? sums_.back() : 0;
+    const double lap = gap.end >= problem_.period ? sums_.back() : 0;
     return sums_[At(gap.before)] + lap - sums_[At(gap.after) + 1];
   }
 
@@ -86,7 +86,7 @@ class Areas {
 
 double Doa(const Question& question, const std::vector<Nanoseconds>& starts, const Gap& gap) {
   const Bytes size = question.problem.variables[At(gap.variable)].size_bytes;
-  const Nanoseconds lap = gap.end > question.problem.period ? starts.back() : 0;
+  const Nanoseconds lap = gap.end >= question.problem.period ? starts.back() : 0;
   return static_cast<double>(starts[At(gap.before)] + lap - starts[At(gap.after) + 1] -
                              question.machine.out_ns(size) - question.machine.in_ns(size));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "plimsoll/plan/engine.h"
 
@@ -16,7 +17,9 @@ using plan::kQueues;
 using plan::Queue;
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+constexpr std::int32_t kLeastIterations = 2;
 constexpr std::int32_t kMostIterations = 12;
+constexpr std::size_t kMeanOf = 6;
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -52,29 +55,33 @@ class Simulation {
  private:
   const std::vector<CommandIndex>& QueueOf(int q) const { return plan_.queues[At(q)]; }
 
-  /// Whether all queues have done all iterations, or two iterations in a row took equally long.
+  /// Whether all queues have done all iterations, or the last one repeats the one before.
   bool Finished() {
-    if (Done(0) && Done(1) && Done(2)) return true;
-    const auto& compute = QueueOf(0);
-    if (compute.empty() || heads_[0].iteration < 3 || heads_[0].next != 0) return false;
-    const std::int32_t last = heads_[0].iteration - 1;
-    if (last == checked_) return false;
-    checked_ = last;
-    return IsSteady(last);
+    const bool ops_ended = heads_[0].next == 0 && At(heads_[0].iteration) == ops_end_ns_.size() + 1;
+    if (ops_ended) {
+      ops_end_ns_.push_back(engine_.now_ns());
+      const std::array<CopyState, 2> before = copies_;
+      copies_ = {StateOf(Queue::kCopyOut), StateOf(Queue::kCopyIn)};
+      // Waits that reach back beyond the first iteration are not felt in the next ones.
+      if (heads_[0].iteration > kLeastIterations && copies_ == before) return steady_ = true;
+    }
+    return Done(0) && Done(1) && Done(2);
   }
 
   bool Done(int q) const { return QueueOf(q).empty() || heads_[At(q)].iteration == most_; }
 
-  /// Whether every op of the iteration started one same period after its twin of the one before.
-  bool IsSteady(std::int32_t last) {
-    const auto& compute = QueueOf(0);
-    const auto shift = [&](std::int32_t iteration, CommandIndex c) {
-      return starts_[At(iteration) * count_ + At(c)] - starts_[At(iteration - 1) * count_ + At(c)];
-    };
-    const Nanoseconds period = shift(last, compute.front());
-    return std::all_of(compute.begin(), compute.end(), [&](CommandIndex c) {
-      return shift(last, c) == period && shift(last - 1, c) == period;
-    });
+  /// Where a queue of copies stands when the ops of an iteration have ended. All that happens from
+  /// there on follows from it: if it is as it was an iteration ago, so is all the rest, for ever.
+  struct CopyState {
+    std::size_t next = 0;
+    std::int32_t ahead = 0;  ///< Iterations before the ops, or behind if negative.
+    std::optional<plan::Engine::Left> left;
+
+    friend bool operator==(const CopyState&, const CopyState&) = default;
+  };
+  CopyState StateOf(Queue queue) const {
+    const Head& head = heads_[static_cast<std::size_t>(queue)];
+    return {head.next, head.iteration - heads_[0].iteration, engine_.left(queue)};
   }
 
   bool IsReady(const Head& head, CommandIndex c) const {
@@ -116,6 +123,21 @@ class Simulation {
     ++head.iteration;
   }
 
+  /// The time of the last iteration. If none was steady, the mean of some, of the queue that takes
+  /// longest: the others have not come to wait for it yet, but will.
+  Nanoseconds Period(std::int32_t last) const {
+    if (last == 0) return ends_[At(QueueOf(0).back())];
+    if (steady_) return ops_end_ns_[At(last)] - ops_end_ns_[At(last) - 1];
+    Nanoseconds period = 0;
+    for (int q = 0; q < kQueues; ++q) {
+      if (QueueOf(q).empty()) continue;
+      const std::size_t end = At(last) * count_ + At(QueueOf(q).back());
+      const Nanoseconds passed = ends_[end] - ends_[end - kMeanOf * count_];
+      period = std::max<Nanoseconds>(period, passed / Nanoseconds{kMeanOf});
+    }
+    return period;
+  }
+
   void Summarise() {
     const std::size_t count = count_;
     timeline_.spans.resize(count);
@@ -123,12 +145,8 @@ class Simulation {
     if (compute.empty()) return;
     const std::int32_t last = heads_[0].iteration - 1;
     timeline_.iterations = last + 1;
+    timeline_.iteration_ns = Period(last);
     const Nanoseconds begin = starts_[At(last) * count + At(compute.front())];
-    if (last == 0) {
-      timeline_.iteration_ns = ends_[At(compute.back())];
-    } else {
-      timeline_.iteration_ns = begin - starts_[At(last - 1) * count + At(compute.front())];
-    }
     for (std::size_t c = 0; c < count; ++c) {
       // A copy of the last iteration may not have run yet: its twin tells.
       std::int32_t iteration = last;
@@ -150,7 +168,9 @@ class Simulation {
   std::array<Head, kQueues> heads_;
   std::vector<Nanoseconds> starts_;  // By iteration and command, as far as it has come.
   std::vector<Nanoseconds> ends_;
-  std::int32_t checked_ = -1;
+  std::vector<Nanoseconds> ops_end_ns_;  // By iteration: when its last op ended.
+  std::array<CopyState, 2> copies_;      // Then.
+  bool steady_ = false;
   Timeline timeline_;
 };
 
