@@ -153,10 +153,21 @@ class Scheduler {
       if (load[At(p)] > limit && !MakeRoom(p, limit, &load)) {
         // A useless absence was not so useless: back to all of them, as long as they can be.
         absences_ = all_;
+        predicted_ns_ = WorstTime();
         return true;
       }
     }
     return true;
+  }
+
+  /// The time of an iteration in which nothing hides the copies.
+  Nanoseconds WorstTime() const {
+    Nanoseconds sum = problem_.iteration_ns();
+    for (const Absence& absence : absences_) {
+      const Bytes size = problem_.variables[At(absence.gap.variable)].size_bytes;
+      sum += machine_.in_ns(size) + (absence.saves ? machine_.out_ns(size) : 0);
+    }
+    return sum;
   }
 
   std::vector<Bytes> Load() const {

@@ -16,6 +16,7 @@
 // All of it for several targets under the limit, since fragmentation takes an unknown part of it;
 // the plan that is predicted to be fastest is placed first.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <queue>
@@ -36,6 +37,15 @@ using plan::Rewritten;
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// With more gaps than this, what takes a look at every one is cut short.
+constexpr std::size_t kMany = 4000;
+/// How many swaps in a row may turn out to be useless.
+constexpr std::size_t kPatience = 12;
+/// How many choices are looked at between two plans.
+constexpr std::int64_t kChunk = 400;
+/// How much of the iteration a random change may cost, at first.
+constexpr double kHeat = 0.0005;
 
 enum class Choice : std::uint8_t { kKeep, kDrop, kSwap };
 
@@ -59,29 +69,19 @@ class Joint {
         random_(question.options.seed) {}
 
   Attempt Run() {
-    std::vector<std::pair<State, Bytes>> found;
-    for (const double share : {1.0, 0.97, 0.94, 0.91, 0.87, 0.82}) {
-      target_ = static_cast<Bytes>(share * static_cast<double>(question_.options.limit_bytes));
-      State state = Decide();
-      if (state.excess > 0) break;
-      found.emplace_back(std::move(state), target_);
-      if (IsOver()) break;
-    }
-    std::sort(found.begin(), found.end(),
-              [](const auto& a, const auto& b) { return a.first.time_ns < b.first.time_ns; });
     std::optional<Attempt> best;
-    for (auto& [state, target] : found) {
-      Attempt attempt = Make(state, target);
-      const bool fits = attempt.plan() != nullptr;
-      if (!best || fits) best = std::move(attempt);
-      if (fits) {
-        target_ = target;
-        Improve(&state, &*best);
-        break;
-      }
+    State state;
+    for (const double share : {1.0, 0.97, 0.94, 0.91, 0.87, 0.82, 0.76, 0.7}) {
+      target_ = static_cast<Bytes>(share * static_cast<double>(question_.options.limit_bytes));
+      state = Decide();
+      if (state.time_ns == kNever) break;
+      Attempt attempt = Make(state, target_);
+      best = std::move(attempt);
+      if (best->plan() != nullptr) break;
     }
-    if (best) return std::move(*best);
-    return MakeSmallest(question_);
+    if (!best || best->plan() == nullptr) return MakeSmallest(question_);
+    Improve(&state, &*best);
+    return std::move(*best);
   }
 
  private:
@@ -125,12 +125,11 @@ class Joint {
     return true;
   }
 
-  /// Finds the swapped gaps again in the rewritten problem. Replays may have come into a gap; then
-  /// its longest part counts.
+  /// Finds the swapped gaps again in the rewritten problem.
   void MapSwaps(State* state) {
-    state->swaps.swapped.clear();
-    state->cost_ns = static_cast<double>(state->rewritten->replay_ns);
     const Rewritten& made = *state->rewritten;
+    state->swaps.swapped.clear();
+    state->cost_ns = static_cast<double>(made.replay_ns);
     std::vector<std::size_t> wanted;
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
       if (state->choices[g] != Choice::kSwap) continue;
@@ -139,27 +138,66 @@ class Joint {
     }
     if (wanted.empty()) return;
     std::vector<plan::OpIndex> recorded(question_.problem.ops.size());
+    std::vector<std::pair<plan::VariableIndex, plan::OpIndex>> replays;
     for (std::size_t i = 0; i < made.op_source.size(); ++i) {
-      if (made.is_replay[i] == 0) recorded[At(made.op_source[i])] = static_cast<plan::OpIndex>(i);
-    }
-    const std::vector<Gap> gaps = plan::ListGaps(made.problem, question_.options.least_bytes);
-    std::vector<std::vector<const Gap*>> of_source(question_.problem.variables.size());
-    for (const Gap& gap : gaps)
-      of_source[At(made.variable_source[At(gap.variable)])].push_back(&gap);
-    for (const std::size_t g : wanted) {
-      const bool around = gaps_[g].end > question_.problem.period;
-      const plan::Position begin = made.problem.ops[At(recorded[At(gaps_[g].after)])].position + 1;
-      const plan::Position end = made.problem.ops[At(recorded[At(gaps_[g].before)])].position +
-                                 (around ? made.problem.period : 0);
-      const Gap* longest = nullptr;
-      for (const Gap* gap : of_source[At(gaps_[g].variable)]) {
-        if (gap->begin < begin || gap->end > end) continue;
-        if (longest == nullptr || gap->end - gap->begin > longest->end - longest->begin) {
-          longest = gap;
-        }
+      const auto op = static_cast<plan::OpIndex>(i);
+      if (made.is_replay[i] == 0) {
+        recorded[At(made.op_source[i])] = op;
+        continue;
       }
-      if (longest != nullptr) state->swaps.swapped.push_back(*longest);
+      for (const plan::Operand& x : made.problem.reads(made.problem.ops[i])) {
+        replays.emplace_back(x.variable, op);
+      }
     }
+    std::sort(replays.begin(), replays.end());
+    for (const std::size_t g : wanted) {
+      if (const auto gap = FindLongest(made.problem, recorded, replays, g)) {
+        state->swaps.swapped.push_back(*gap);
+      }
+    }
+  }
+
+  /// The part of a recorded gap between two uses in the rewritten problem that lasts longest:
+  /// replays may have come into it.
+  std::optional<Gap> FindLongest(
+      const plan::Problem& problem, const std::vector<plan::OpIndex>& recorded,
+      const std::vector<std::pair<plan::VariableIndex, plan::OpIndex>>& replays,
+      std::size_t g) const {
+    const Gap& old = gaps_[g];
+    const plan::OpIndex after = recorded[At(old.after)];
+    const plan::OpIndex before = recorded[At(old.before)];
+    const plan::VariableIndex v = OperandAt(problem, old, after);
+    const bool around = old.end > question_.problem.period;
+    std::vector<plan::OpIndex> uses = {after};
+    std::vector<plan::OpIndex> next_lap;
+    for (auto use = std::lower_bound(replays.begin(), replays.end(), std::pair(v, plan::OpIndex{}));
+         use != replays.end() && use->first == v; ++use) {
+      if (use->second > after && (around || use->second < before)) uses.push_back(use->second);
+      if (around && use->second < before) next_lap.push_back(use->second);
+    }
+    const std::size_t lap = uses.size();
+    uses.insert(uses.end(), next_lap.begin(), next_lap.end());
+    uses.push_back(before);
+    std::optional<Gap> longest;
+    for (std::size_t k = 0; k + 1 < uses.size(); ++k) {
+      const bool from_next = around && k >= lap;
+      const bool to_next = around && k + 1 >= lap;
+      Gap gap{v, uses[k], uses[k + 1], problem.ops[At(uses[k])].position + 1,
+              problem.ops[At(uses[k + 1])].position + (to_next && !from_next ? problem.period : 0)};
+      const bool adjacent = gap.before == gap.after + 1 && gap.end <= problem.period;
+      if (adjacent || gap.begin >= gap.end) continue;
+      if (!longest || gap.end - gap.begin > longest->end - longest->begin) longest = gap;
+    }
+    return longest;
+  }
+
+  /// The variable that stands in the rewritten problem where the recorded op uses the gap's.
+  plan::VariableIndex OperandAt(const plan::Problem& problem, const Gap& gap,
+                                plan::OpIndex op) const {
+    const plan::Op& old = question_.problem.ops[At(gap.after)];
+    std::int64_t k = 0;
+    while (question_.problem.operands[At(old.first_operand + k)].variable != gap.variable) ++k;
+    return problem.operands[At(problem.ops[At(op)].first_operand + k)].variable;
   }
 
   /// Rehearses the iteration.
@@ -173,15 +211,26 @@ class Joint {
     if (predicted) state->time_ns = static_cast<double>(*predicted);
   }
 
+  /// Returns the best state that it finds for the target; one that takes for ever if it finds none.
   State Decide() {
-    State state;
-    state.choices.assign(gaps_.size(), Choice::kKeep);
-    Evaluate(&state);
-    Reduce(&state);
-    if (state.excess > 0) return state;
-    Relax(&state);
-    Convert(&state);
-    return state;
+    const Bytes target = target_;
+    State best;
+    for (const double depth : {1.0, 0.85, 0.7}) {
+      if (best.time_ns < kNever && (IsOver() || gaps_.size() > kMany)) break;
+      // To go further down than need be and to come back is often better than to stop in time.
+      target_ = static_cast<Bytes>(depth * static_cast<double>(target));
+      State state;
+      state.choices.assign(gaps_.size(), Choice::kKeep);
+      Evaluate(&state);
+      Reduce(&state);
+      target_ = target;
+      if (!Evaluate(&state) || state.excess > 0) continue;
+      Relax(&state);
+      Convert(&state);
+      if (state.time_ns < best.time_ns) best = std::move(state);
+    }
+    target_ = target;
+    return best;
   }
 
   struct Entry {
@@ -194,7 +243,7 @@ class Joint {
   };
 
   /// Bytes times ops that a gap takes off the load above the target, at best.
-  std::vector<double> EstimateRelief(const State& state) const {
+  std::vector<double> EstimateRelief() const {
     const plan::Problem& problem = question_.problem;
     const std::vector<Bytes> load = plan::LeastLoad(problem, {}, question_.options.alignment);
     std::vector<double> over(problem.ops.size() + 1, 0);
@@ -208,7 +257,6 @@ class Joint {
       const double ops = over[At(gaps_[g].before)] + lap - over[At(gaps_[g].after) + 1];
       relief[g] = static_cast<double>(SizeOf(g)) * std::max(ops, 0.0);
     }
-    (void)state;
     return relief;
   }
 
@@ -233,7 +281,7 @@ class Joint {
         own_ns_.push_back(rewriter_.CanDrop(g) ? OwnReplayNs(g) : kNever);
       }
     }
-    const std::vector<double> relief = EstimateRelief(*state);
+    const std::vector<double> relief = EstimateRelief();
     std::priority_queue<Entry> queue;
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
       if (relief[g] <= 0) continue;
@@ -243,7 +291,8 @@ class Joint {
     }
     std::size_t batch = std::max<std::size_t>(1, gaps_.size() / 400);
     while (state->excess > 0 && !queue.empty()) {
-      State next = *state;
+      State next;
+      next.choices = state->choices;
       std::vector<Entry> taken;
       while (taken.size() < batch && !queue.empty()) {
         const Entry entry = queue.top();
@@ -284,9 +333,10 @@ class Joint {
       order.emplace_back(-cost / static_cast<double>(SizeOf(g)), g);
     }
     std::sort(order.begin(), order.end());
-    const std::size_t most = gaps_.size() > 4000 ? 300 : order.size();
+    const std::size_t most = gaps_.size() > kMany ? 100 : order.size();
     for (std::size_t k = 0; k < std::min(most, order.size()) && !IsOver(); ++k) {
-      State next = *state;
+      State next;
+      next.choices = state->choices;
       next.choices[order[k].second] = Choice::kKeep;
       if (Evaluate(&next) && next.excess <= 0 && next.cost_ns <= state->cost_ns) {
         *state = std::move(next);
@@ -305,36 +355,37 @@ class Joint {
           g);
     }
     std::sort(order.begin(), order.end());
-    const State start = *state;
-    // A few lengths first, then finer around the best.
-    std::size_t best = 0;
-    std::size_t step = std::max<std::size_t>(1, order.size() / 8);
-    const auto attempt = [&](std::size_t count) {
-      State next = start;
-      for (std::size_t k = 0; k < count; ++k) next.choices[order[k].second] = Choice::kSwap;
-      if (!Evaluate(&next)) return;
-      Rehearse(&next);
-      if (next.time_ns >= state->time_ns) return;
-      best = count;
-      *state = std::move(next);
-    };
-    for (std::size_t count = step; count <= order.size() && !IsOver(); count += step) {
-      attempt(count);
+    // Many at once as long as that goes well, then fewer.
+    std::size_t batch = std::max<std::size_t>(1, order.size() / 16);
+    std::size_t failures = 0;
+    for (std::size_t k = 0; k < order.size() && failures < kPatience;) {
+      State next;
+      next.choices = state->choices;
+      const std::size_t end = std::min(k + batch, order.size());
+      for (std::size_t i = k; i < end; ++i) next.choices[order[i].second] = Choice::kSwap;
+      const bool possible = Evaluate(&next);
+      if (possible) Rehearse(&next);
+      if (possible && next.time_ns < state->time_ns) {
+        *state = std::move(next);
+        k = end;
+        failures = 0;
+      } else if (batch > 1) {
+        batch /= 2;
+      } else {
+        ++k;
+        ++failures;
+        if (gaps_.size() > kMany) return;
+      }
     }
-    while (step > 1 && !IsOver()) {
-      step /= 2;
-      const std::size_t centre = best;
-      if (centre >= step) attempt(centre - step);
-      attempt(std::min(centre + step, order.size()));
-    }
-    Relax2(state);
+    RelaxByTime(state);
   }
 
   /// Keeps again what need not go, by the rehearsed time.
-  void Relax2(State* state) {
-    for (std::size_t g = 0; g < gaps_.size() && gaps_.size() <= 4000 && !IsOver(); ++g) {
+  void RelaxByTime(State* state) {
+    for (std::size_t g = 0; g < gaps_.size() && gaps_.size() <= kMany && !IsOver(); ++g) {
       if (state->choices[g] == Choice::kKeep) continue;
-      State next = *state;
+      State next;
+      next.choices = state->choices;
       next.choices[g] = Choice::kKeep;
       if (!Evaluate(&next) || next.excess > 0) continue;
       Rehearse(&next);
@@ -342,45 +393,117 @@ class Joint {
     }
   }
 
-  /// Changes one or two gaps at random.
-  bool Change(State* state) {
-    std::vector<Choice>& choices = state->choices;
-    const int changes = 1 + static_cast<int>(random_() % 2);
-    for (int k = 0; k < changes; ++k) {
-      const std::size_t g = active_[random_() % active_.size()];
-      const auto choice = static_cast<Choice>(random_() % 3);
-      if (choice == Choice::kDrop && own_ns_[g] == kNever) return false;
-      choices[g] = choice;
-    }
-    return true;
+  std::size_t AnyOf(const std::vector<std::size_t>& list) {
+    return list[static_cast<std::size_t>(random_() % list.size())];
+  }
+  Choice AnyAway(std::size_t g) {
+    return own_ns_[g] < kNever && random_() % 2 == 0 ? Choice::kDrop : Choice::kSwap;
   }
 
-  /// Random search from a state whose plan fits; places what promises to be better.
+  /// An active gap, more often than not one close to another in the program.
+  std::size_t AnyNear(std::size_t g) {
+    if (random_() % 3 == 0) return AnyOf(active_);
+    const auto place = std::lower_bound(active_.begin(), active_.end(), g) - active_.begin();
+    const auto count = static_cast<std::int64_t>(active_.size());
+    const std::int64_t step = static_cast<std::int64_t>(random_() % 17) - 8;
+    return active_[At(std::clamp<std::int64_t>(place + step, 0, count - 1))];
+  }
+
+  /// Changes a few gaps at random: one stays and another goes, or a drop becomes a swap.
+  void Change(std::vector<Choice>* choices) {
+    std::vector<std::size_t> away;
+    for (const std::size_t g : active_) {
+      if ((*choices)[g] != Choice::kKeep) away.push_back(g);
+    }
+    const std::uint64_t kind = random_() % 16;
+    if (away.empty() || kind == 0) {
+      const std::size_t g = AnyOf(active_);
+      (*choices)[g] = AnyAway(g);
+      return;
+    }
+    const std::size_t g = AnyOf(away);
+    if (kind < 5) {
+      const bool drop = (*choices)[g] == Choice::kSwap && own_ns_[g] < kNever;
+      (*choices)[g] = drop ? Choice::kDrop : Choice::kSwap;
+      if (kind < 3) return;
+    } else {
+      (*choices)[g] = Choice::kKeep;
+      if (kind < 7) return;
+    }
+    const std::size_t other = AnyNear(g);
+    if ((*choices)[other] == Choice::kKeep) {
+      (*choices)[other] = AnyAway(other);
+    } else if (kind % 2 == 0) {
+      (*choices)[other] = Choice::kKeep;
+    }
+    if (kind == 15) {
+      const std::size_t third = AnyNear(g);
+      (*choices)[third] = (*choices)[third] == Choice::kKeep ? AnyAway(third) : Choice::kKeep;
+    }
+  }
+
+  /// How much of the budget is spent.
+  double Progress() const {
+    if (question_.options.evaluations > 0) {
+      return static_cast<double>(evaluations_) / static_cast<double>(question_.options.evaluations);
+    }
+    return 1 - deadline_.remaining_seconds() / question_.options.time_budget_seconds;
+  }
+
+  /// Looks at so many random changes. What makes the iteration a little longer is sometimes taken,
+  /// ever less so as the budget is spent (simulated annealing). Returns the best that it met.
+  State Search(State* state, std::int64_t evaluations) {
+    State best = *state;
+    const std::int64_t end = evaluations_ + evaluations;
+    const double heat = kHeat * static_cast<double>(question_.problem.iteration_ns()) *
+                        std::pow(1 - std::clamp(Progress(), 0.0, 1.0), 2);
+    while (evaluations_ < end && !IsOver()) {
+      State next;
+      next.choices = state->choices;
+      Change(&next.choices);
+      const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
+      const double worst = state->time_ns - heat * std::log(std::max(chance, 1e-9));
+      if (!Evaluate(&next) || next.excess > 0) continue;
+      // Replays are never hidden.
+      if (static_cast<double>(next.rewritten->problem.iteration_ns()) > worst) continue;
+      Rehearse(&next);
+      if (next.time_ns > worst) continue;
+      *state = std::move(next);
+      if (state->time_ns < best.time_ns) best = *state;
+    }
+    return best;
+  }
+
+  /// Holds the load to a little less, as what was found cannot be placed. False if it cannot be
+  /// held.
+  bool Tighten(State* state) {
+    target_ = static_cast<Bytes>(0.985 * static_cast<double>(target_));
+    State next;
+    next.choices = state->choices;
+    if (!Evaluate(&next)) return false;
+    Reduce(&next);
+    if (next.excess > 0) return false;
+    Rehearse(&next);
+    *state = std::move(next);
+    return state->time_ns < kNever;
+  }
+
+  /// Searches on from a state whose plan fits, and makes plans of what promises to be better.
   void Improve(State* state, Attempt* attempt) {
     active_.clear();
-    const std::vector<double> relief = EstimateRelief(*state);
+    const std::vector<double> relief = EstimateRelief();
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
       if (relief[g] > 0 || state->choices[g] != Choice::kKeep) active_.push_back(g);
     }
     if (active_.empty()) return;
-    double made_ns = static_cast<double>(sim::Simulate(*attempt->plan()).iteration_ns);
+    auto made_ns = static_cast<double>(sim::Simulate(*attempt->plan()).iteration_ns);
     Report(made_ns);
-    int failures = 0;
     while (!IsOver()) {
-      State next = *state;
-      if (!Change(&next) || next.choices == state->choices) {
-        ++evaluations_;
-        continue;
-      }
-      if (!Evaluate(&next) || next.excess > 0) continue;
-      Rehearse(&next);
-      if (next.time_ns > state->time_ns) continue;
-      const bool better = next.time_ns < state->time_ns;
-      *state = std::move(next);
-      if (!better || state->time_ns >= 0.999 * made_ns || failures > 20) continue;
-      Attempt other = Make(*state, target_);
+      const State found = Search(state, kChunk);
+      if (found.time_ns >= 0.9995 * made_ns) continue;
+      Attempt other = Make(found, target_);
       if (other.plan() == nullptr) {
-        ++failures;
+        if (!Tighten(state)) return;
         continue;
       }
       const auto ns = static_cast<double>(sim::Simulate(*other.plan()).iteration_ns);
