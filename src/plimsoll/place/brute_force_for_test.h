@@ -3,6 +3,8 @@
 // Random problems, and slow but obvious answers to hold the planners against. For tests only.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -254,7 +256,7 @@ inline std::string Show(const Problem& problem, const std::vector<Bytes>& offset
             std::to_string(b.alignment) + ", " +
             (b.fixed_offset ? std::to_string(*b.fixed_offset) : "{}") + ", {";
     for (const Interval& gap : b.gaps) {
-      text += "{" + std::to_string(gap.lower) + ", " + std::to_string(gap.upper) + "}, ";
+      text += fmt::format("{{{}, {}}}, ", gap.lower, gap.upper);
     }
     text += "}},";
     if (i < offsets.size()) text += "  at " + std::to_string(offsets[i]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/place/search.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +62,7 @@ std::string Show(const SearchProblem& problem) {
   for (const SearchBuffer& buffer : problem.buffers) {
     text += "\n  {{";
     for (const SectionRange& range : buffer.ranges) {
-      text += "{" + std::to_string(range.begin) + ", " + std::to_string(range.end) + "}, ";
+      text += fmt::format("{{{}, {}}}, ", range.begin, range.end);
     }
     text += "}, " + std::to_string(buffer.size) + ", " + std::to_string(buffer.alignment) + ", " +
             std::to_string(buffer.fixed_offset) + "},";

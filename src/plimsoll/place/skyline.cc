@@ -144,10 +144,20 @@ std::vector<Units> SkylineDiver::LayGround(std::vector<Units>* offsets) {
     const Reduced::Item& item = reduced_.items[i];
     (*offsets)[i] = AlignUp(top, item.alignment);
     top = (*offsets)[i] + item.size;
-    for (const SectionRange& range : item.ranges) {
-      std::fill(ground.begin() + range.begin, ground.begin() + range.end, top);
-    }
     Remove(leaf);
+  }
+  // From the topmost down: what is not covered yet, from the left or from the right, has this
+  // item's top, unless it is covered from the other side.
+  SectionIndex left = 0;
+  SectionIndex right = reduced_.section_count;
+  for (auto leaf = ground_.rbegin(); leaf != ground_.rend(); ++leaf) {
+    const Index i = item_of_leaf_[*leaf];
+    const Reduced::Item& item = reduced_.items[i];
+    top = (*offsets)[i] + item.size;
+    for (; left < item.ranges[0].end; ++left) ground[left] = std::max(ground[left], top);
+    for (; right > item.ranges[1].begin; --right) {
+      ground[right - 1] = std::max(ground[right - 1], top);
+    }
   }
   return ground;
 }

@@ -64,37 +64,43 @@ class EdgeDrawer {
   };
 
   void FindTouches() {
-    const Position period = plan_.problem.period;
     const std::vector<std::vector<Access>> accesses = ListAccesses(plan_.problem);
-    touches_.resize(plan_.residencies.size());
-    for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
-      const Residency& residency = plan_.residencies[r];
+    touches_.reserve(plan_.residencies.size());
+    for (const Residency& residency : plan_.residencies) {
       const Variable& variable = plan_.problem.variables[At(residency.variable)];
       const std::vector<Access>& own = accesses[At(residency.variable)];
-      Touches& touches = touches_[r];
-      if (variable.kind == VariableKind::kWorkspace) {
-        // Its op may come after its free.
-        if (!own.empty()) touches.first_op = {own[0].op, own[0].time / period};
-        touches.first = touches.last = touches.last_op = touches.first_op;
-        continue;
-      }
-      Position first = std::numeric_limits<Position>::max();
-      Position last = -1;
-      for (const Access& access : own) {
-        // The same access, in whichever iteration falls into the residency.
-        for (Position time = access.time % period; time < residency.end; time += period) {
-          if (time < residency.begin) continue;
-          if (time < first) touches.first_op = {access.op, time / period};
-          if (time > last) touches.last_op = {access.op, time / period};
-          first = std::min(first, time);
-          last = std::max(last, time);
-        }
-      }
-      touches.first = residency.copy_in >= 0 ? Touch{residency.copy_in, 0} : touches.first_op;
-      // A copy out runs in the iteration of the op that it follows.
-      touches.last = residency.copy_out >= 0 ? Touch{residency.copy_out, touches.last_op.shift}
-                                             : touches.last_op;
+      touches_.push_back(variable.kind == VariableKind::kWorkspace ? TouchesOfScratch(own)
+                                                                   : TouchesOf(residency, own));
     }
+  }
+
+  /// Its op may come after its free.
+  Touches TouchesOfScratch(const std::vector<Access>& accesses) const {
+    if (accesses.empty()) return {};
+    const Touch touch = {accesses[0].op, accesses[0].time / plan_.problem.period};
+    return {touch, touch, touch, touch};
+  }
+
+  Touches TouchesOf(const Residency& residency, const std::vector<Access>& accesses) const {
+    const Position period = plan_.problem.period;
+    Touches touches;
+    Position first = std::numeric_limits<Position>::max();
+    Position last = -1;
+    for (const Access& access : accesses) {
+      // The same access, in whichever iteration falls into the residency.
+      for (Position time = access.time % period; time < residency.end; time += period) {
+        if (time < residency.begin) continue;
+        if (time < first) touches.first_op = {access.op, time / period};
+        if (time > last) touches.last_op = {access.op, time / period};
+        first = std::min(first, time);
+        last = std::max(last, time);
+      }
+    }
+    touches.first = residency.copy_in >= 0 ? Touch{residency.copy_in, 0} : touches.first_op;
+    // A copy out runs in the iteration of the op that it follows.
+    touches.last = residency.copy_out >= 0 ? Touch{residency.copy_out, touches.last_op.shift}
+                                           : touches.last_op;
+    return touches;
   }
 
   /// Makes `waiting`, in some iteration, wait for `touch` of `lag` iterations earlier.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/plan/load_profile.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -233,7 +234,7 @@ trace::Trace RandomRotation(place::TestRandom* random, int iterations) {
     int freed = slots[static_cast<std::size_t>(2 * v + 1)];
     if (freed < born) freed += period;
     freed += period * (between(0, 3) == 0 ? between(0, 2) : 0);
-    const std::string size = " " + std::to_string(between(0, 3)) + "\n";
+    const std::string size = fmt::format(" {}\n", between(0, 3));
     for (int i = -4; i < iterations; ++i) {
       if (freed + i * period < 0) continue;
       const std::string name = std::to_string(++id);

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "plimsoll/place/planner.h"
@@ -48,9 +49,7 @@ class Scheduler {
     for (const Gap& gap : decision.swapped) {
       all_.push_back({gap, gap.begin, AbsenceEnd(problem, gap), true});
     }
-    std::sort(all_.begin(), all_.end(), [](const Absence& a, const Absence& b) {
-      return std::pair(a.gap.after, a.gap.variable) < std::pair(b.gap.after, b.gap.variable);
-    });
+    std::sort(all_.begin(), all_.end(), GoesFirst);
   }
 
   std::variant<Plan, Misfit> Run() {
@@ -149,25 +148,47 @@ class Scheduler {
       if (!MarkReuse(&absences_)) break;
     }
     std::vector<Bytes> load = Load();
+    bool restored = false;
     for (Position p = 0; p < problem_.period; ++p) {
-      if (load[At(p)] > limit && !MakeRoom(p, limit, &load)) {
-        // A useless absence was not so useless: back to all of them, as long as they can be.
-        absences_ = all_;
-        predicted_ns_ = WorstTime();
-        return true;
-      }
+      if (load[At(p)] <= limit || MakeRoom(p, limit, &load)) continue;
+      Restore(p, limit, &load);
+      restored = true;
+    }
+    if (restored) {
+      std::sort(absences_.begin(), absences_.end(), GoesFirst);
+      MarkReuse(&absences_);
     }
     return true;
   }
 
-  /// The time of an iteration in which nothing hides the copies.
-  Nanoseconds WorstTime() const {
-    Nanoseconds sum = problem_.iteration_ns();
-    for (const Absence& absence : absences_) {
+  /// The order of the copy-out queue.
+  static bool GoesFirst(const Absence& a, const Absence& b) {
+    return std::pair(a.gap.after, a.gap.variable) < std::pair(b.gap.after, b.gap.variable);
+  }
+
+  /// Whether a variable is away at the position, of this iteration or the next, if it is away for
+  /// all of its gap.
+  bool MayBeAwayAt(Position position, const Gap& gap) const {
+    const Position end = AbsenceEnd(problem_, gap);
+    const Position lapped = position + problem_.period;
+    return (gap.begin <= position && position < end) || (gap.begin <= lapped && lapped < end);
+  }
+
+  /// Brings back absences that turned out to be useless, but are not, until the load at the
+  /// position is within the limit. Nothing will hide their copies.
+  void Restore(Position position, Bytes limit, std::vector<Bytes>* load) {
+    std::set<std::pair<VariableIndex, Position>> kept;
+    for (const Absence& absence : absences_) kept.insert({absence.gap.variable, absence.gap.begin});
+    for (const Absence& absence : all_) {
+      if ((*load)[At(position)] <= limit) return;
+      if (!MayBeAwayAt(position, absence.gap)) continue;
+      if (kept.contains({absence.gap.variable, absence.gap.begin})) continue;
+      absences_.push_back(absence);
+      absences_.back().acquired = absence.released;
       const Bytes size = problem_.variables[At(absence.gap.variable)].size_bytes;
-      sum += machine_.in_ns(size) + (absence.saves ? machine_.out_ns(size) : 0);
+      predicted_ns_ += machine_.out_ns(size) + machine_.in_ns(size);
+      Widen(&absences_.back(), absence.released, absence.acquired, load);
     }
-    return sum;
   }
 
   std::vector<Bytes> Load() const {

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iostream>
+#include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "plimsoll/plan/random_plan_for_test.h"
@@ -208,6 +211,32 @@ TEST(SimulateTest, EverySpanOfARandomPlanKeepsItsOrder) {
     }
   }
   EXPECT_GT(looked, 0);
+}
+
+TEST(SimulateTest, PlansTakeAboutAsLongAsThePredictionSays) {
+  int swapped = 0;
+  int slower = 0;
+  for (int c = 0; c < plan::PlanCaseCount(3000); ++c) {
+    plan::PlanRandom random(static_cast<std::uint64_t>(c) + 6'100'000'000);
+    const plan::Problem problem = plan::Unroll(plan::RandomProblem(&random).Make());
+    const plan::Decision decision = {plan::ListGaps(problem, 0)};
+    plan::ScheduleOptions options;
+    options.alignment = 1;
+    options.load_limit_bytes = plan::LeastPeak(problem, decision) + random.Between(0, 2);
+    options.limit_bytes = *options.load_limit_bytes + 1000;  // Whatever fragmentation takes.
+    const plan::Machine machine = plan::RandomMachine(&random);
+    const auto made = plan::MakePlan(problem, decision, machine, options);
+    const auto predicted = plan::PredictIteration(problem, decision, machine, options);
+    ASSERT_TRUE(std::holds_alternative<Plan>(made) && predicted) << "case " << c;
+    if (std::get<Plan>(made).queues[2].empty()) continue;
+    ++swapped;
+    const Nanoseconds simulated = Simulate(std::get<Plan>(made)).iteration_ns;
+    slower += simulated > *predicted + *predicted / 20 ? 1 : 0;
+  }
+  std::cout << slower << " of " << swapped << " plans are slower than predicted\n";
+  EXPECT_GT(swapped, 0);
+  // A rehearsal looks at one lap, and memory changes hands a bit differently in the others.
+  EXPECT_LT(slower, swapped / 25);
 }
 
 }  // namespace
