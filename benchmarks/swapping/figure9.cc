@@ -57,19 +57,17 @@ void PrintFootprints(const Workload& singa, const plan::Machine& machine) {
   fmt::print("{}\n", table.Render());
 }
 
-void PrintLoads(const Workload& singa, const plan::Machine& machine) {
+void PrintLoads(const Workload& singa, const LoadSwapper& swapper) {
+  using planners::Score;
   report::Table table({"limit of the load, MB", "with weights", "% of peak", "doa", "aoa", "wdoa",
-                       "swdoa", "best of the four"});
+                       "swdoa", "best mixture"});
   for (const Bytes paper_mb : kPaperLimits) {
     const Bytes limit = paper_mb * kMegabyte + singa.peak_bytes - kPaperPeak;
     std::vector<std::string> cells = LimitCells(singa, paper_mb, limit);
-    std::optional<double> best;
-    for (const char* name : kPlanners) {
-      const planners::Planner& planner = *planners::FindPlanner(name);
-      if (planner.decide == nullptr) continue;
-      cells.push_back(Cell(LoadOverhead(planner, singa, machine, limit)));
+    for (const Score score : {Score::kDoa, Score::kAoa, Score::kWdoa, Score::kSwdoa}) {
+      cells.push_back(Cell(swapper.Overhead(score, limit)));
     }
-    cells.push_back(Cell(BestLoadOverhead(singa, machine, limit)));
+    cells.push_back(Cell(swapper.BestOverhead(limit)));
     table.Add(std::move(cells));
   }
   fmt::print("{}\n", table.Render());
@@ -94,7 +92,8 @@ void PrintFigure9(const Workload& singa) {
   fmt::print("peak load {} MB; the paper counts {}. Limits are the paper's and the difference.\n\n",
              Megabytes(singa.peak_bytes), Megabytes(kPaperPeak));
   PrintFootprints(singa, machine);
-  PrintLoads(singa, machine);
+  const LoadSwapper swapper(singa, machine);
+  PrintLoads(singa, swapper);
   const planners::PlannerOptions options;
   PrintLimit("load_min", singa, planners::MinimumCandidateLoad({singa.problem, machine, options}));
   Report("figure 9, the largest reduction");
@@ -103,7 +102,7 @@ void PrintFigure9(const Workload& singa) {
   if (outcome) {
     PrintLimit("smallest footprint without overhead", singa, outcome->plan->limit_bytes);
   }
-  PrintLimit("smallest load without overhead", singa, SmallestLoadLimit(singa, machine));
+  PrintLimit("smallest load without overhead", singa, swapper.SmallestLimit());
   fmt::print("the paper: 447.0 MB of load, 30.9 % less; load_min below 280 MB\n\n");
 }
 

@@ -16,8 +16,10 @@ namespace {
 constexpr int kAmple = 110;
 constexpr int kHighest = 100;
 constexpr int kStep = 5;
-/// A step is halved this often at most: to 0.16 % of the peak load.
-constexpr int kBisections = 5;
+/// Steps in a row that do not pass, after which no lower one is tried.
+constexpr int kFailures = 3;
+/// One percent is halved this often at most: to an eighth.
+constexpr int kBisections = 3;
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -37,19 +39,22 @@ class Search {
 
   std::optional<Outcome> Run() {
     Try(Percent(kAmple));
-    for (int percent = kHighest; percent > 0 && !Finished(); percent -= kStep) {
+    int failures = 0;  // In a row, since something has passed.
+    for (int percent = kHighest; percent > 0 && failures < kFailures && !Finished();
+         percent -= kStep) {
       if (!IsPossible(Percent(percent))) break;
-      Try(Percent(percent));
+      failures = Try(Percent(percent)) || !best_ ? 0 : failures + 1;
     }
-    Bisect();
+    Refine();
     return std::move(best_);
   }
 
  private:
   Bytes Percent(int percent) const { return peak_ / 100 * percent + peak_ % 100 * percent / 100; }
 
-  bool Finished() const {
-    return plans_ == kMostReductionPlans || (best_ && options_.stop && options_.stop());
+  bool Finished() {
+    if (!stopped_) stopped_ = best_ && options_.stop && options_.stop();
+    return stopped_ || plans_ == kMostReductionPlans;
   }
 
   /// Whether no proof speaks against it.
@@ -70,16 +75,25 @@ class Search {
     return true;
   }
 
-  void Bisect() {
+  /// Looks between the smallest limit that passes and the step below it: first by the percent, from
+  /// below, up to the first that passes, then by halves.
+  void Refine() {
     if (!best_) return;
+    const Bytes highest = best_->plan->limit_bytes;
+    const bool ample = highest == Percent(kAmple);
+    Bytes fails = ample ? Percent(kHighest) : std::max<Bytes>(highest - Percent(kStep), 0);
+    for (Bytes limit = fails + Percent(1); limit < highest && !Finished(); limit += Percent(1)) {
+      if (Percent(1) == 0 || Passes(limit)) break;
+      fails = limit;
+    }
     Bytes passes = best_->plan->limit_bytes;
-    const bool ample = passes == Percent(kAmple);
-    Bytes fails = ample ? Percent(kHighest) : std::max<Bytes>(passes - Percent(kStep), 0);
     for (int k = 0; k < kBisections && passes - fails > 1 && !Finished(); ++k) {
       const Bytes middle = fails + (passes - fails) / 2;
-      (IsPossible(middle) && Try(middle) ? passes : fails) = middle;
+      (Passes(middle) ? passes : fails) = middle;
     }
   }
+
+  bool Passes(Bytes limit) { return IsPossible(limit) && Try(limit); }
 
   const Planner& planner_;
   const Question& question_;
@@ -88,6 +102,7 @@ class Search {
   const Bytes peak_;
   std::optional<Outcome> best_;
   int plans_ = 0;
+  bool stopped_ = false;
 };
 
 /// A stretch of one iteration of the timeline.
