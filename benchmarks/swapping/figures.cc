@@ -9,6 +9,7 @@
 #include "plimsoll/plan/to_placement.h"
 #include "plimsoll/planners/reduction.h"
 #include "plimsoll/report/table.h"
+#include "swapping/paper.h"
 #include "swapping/workload.h"
 
 namespace plimsoll::swapping {
@@ -74,13 +75,12 @@ void PrintRivals(const Workload& workload, const plan::Machine& machine) {
   fmt::print("{}\n", table.Render());
 }
 
-/// The workloads of the figures that are there, at the speed of the paper's machine.
+/// The workloads of the figures that are there, with the paper's ratio of computing to copying.
 std::vector<Workload> Select(const std::vector<Workload>& workloads) {
-  const double factor = PaperSlowdown(workloads);
   std::vector<Workload> selected;
   for (const char* name : kNetworks) {
     for (const Workload& workload : workloads) {
-      if (workload.name == name) selected.push_back(WithSlowerOps(workload, factor));
+      if (workload.name == name) selected.push_back(AtPaperRatio(workload, *FindPaperRow(name)));
     }
   }
   return selected;
@@ -93,7 +93,8 @@ void PrintFigures(const std::vector<Workload>& workloads) {
   const std::vector<Workload> selected = Select(workloads);
   fmt::print(
       "== Figure 10: footprint in MB over batch sizes, by autoswap-swdoa; % less than cnmem\n\n"
-      "link and times as for Table II. Sizes and times grow with the batch, but for weights, "
+      "link gtx1080ti, times as in the last columns of Table II. Sizes and times grow with the "
+      "batch, but for weights, "
       "their gradients and states\n\n");
   for (const Workload& workload : selected) PrintBatches(workload, machine);
   fmt::print("== Figure 11: overhead in percent at equal memory; \"-\": does not fit\n\n");

@@ -15,7 +15,6 @@
 namespace plimsoll::swapping {
 namespace {
 
-constexpr int kLimits[] = {80, 60, 50, 40, 30};
 /// At this limit, this planner's plan is looked at more closely.
 constexpr int kClosely = 60;
 constexpr const char* kLookedAt = "autoswap-bo";
@@ -52,7 +51,7 @@ double TimeSimulation(const plan::Plan& plan) {
 class Grid {
  public:
   /// Prints the overheads of one workload, limits by planners.
-  Close PrintWorkload(const Workload& workload) {
+  Close PrintWorkload(const Workload& workload, const std::vector<int>& limits) {
     std::vector<std::string> header = {workload.name + ", %"};
     for (const planners::Planner& planner : planners::Planners()) {
       const std::string name(planner.name);
@@ -60,7 +59,7 @@ class Grid {
     }
     report::Table table(header);
     Close close;
-    for (const int percent : kLimits) {
+    for (const int percent : limits) {
       std::vector<std::string> cells = {fmt::format("limit {}", percent)};
       for (const planners::Planner& planner : planners::Planners()) {
         cells.push_back(Ask(planner, workload, percent, &close));
@@ -107,7 +106,7 @@ class Grid {
 
 }  // namespace
 
-int PrintGrid(const std::vector<Workload>& workloads) {
+int PrintGrid(const std::vector<Workload>& workloads, const std::vector<int>& limits) {
   fmt::print(
       "== Overhead in percent at limits in percent of the peak load, link h200; \"-\": does "
       "not fit\n\n");
@@ -116,7 +115,7 @@ int PrintGrid(const std::vector<Workload>& workloads) {
                          "commands", "planning s", "simulation ms"});
   for (const Workload& workload : workloads) {
     Report(fmt::format("grid, {}", workload.name));
-    const Close close = grid.PrintWorkload(workload);
+    const Close close = grid.PrintWorkload(workload, limits);
     closely.Add({workload.name, fmt::format("{}", workload.problem.variables.size()),
                  fmt::format("{}", workload.problem.ops.size()), fmt::format("{}", close.commands),
                  fmt::format("{:.2f}", close.planning_seconds),

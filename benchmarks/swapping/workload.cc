@@ -81,6 +81,10 @@ std::string Megabytes(Bytes bytes) {
 
 std::string Percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
 
+double Milliseconds(const Workload& workload) {
+  return static_cast<double>(workload.iteration_ns()) / 1e6;
+}
+
 planners::Outcome Plan(const planners::Planner& planner, const Workload& workload,
                        const plan::Machine& machine, Bytes limit_bytes) {
   planners::PlannerOptions options;

@@ -48,6 +48,8 @@ int BatchOf(const std::string& name);
 Bytes PercentOf(Bytes bytes, int percent);
 std::string Megabytes(Bytes bytes);
 std::string Percent(double fraction);
+/// Time of one iteration of the program.
+double Milliseconds(const Workload& workload);
 
 /// Plans at a limit. Judges the plan once more; throws Error if it is not what it should be: within
 /// the limit and valid, or a misfit that needs more than the limit.
@@ -64,7 +66,7 @@ void Report(const std::string& what);
 void PrintFigure9(const Workload& singa);
 void PrintTable2(const std::vector<Workload>& workloads);
 void PrintFigures(const std::vector<Workload>& workloads);
-/// Returns how many plans threw something.
-int PrintGrid(const std::vector<Workload>& workloads);
+/// Limits are in percent of the peak load. Returns how many plans threw something.
+int PrintGrid(const std::vector<Workload>& workloads, const std::vector<int>& limits);
 
 }  // namespace plimsoll::swapping
