@@ -11,6 +11,7 @@
 
 #include "plimsoll/base/clock.h"
 #include "plimsoll/plan/op_load.h"
+#include "plimsoll/planners/reduction.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -55,20 +56,41 @@ class ProgressLine {
   Nanoseconds best_ns_ = 0;
 };
 
+/// Returns options that tell the line how a search goes on, and the search when to end.
+planners::PlannerOptions Follow(planners::PlannerOptions options, const Interrupt& interrupt,
+                                ProgressLine* progress) {
+  options.on_progress = [progress](Nanoseconds best_ns) { progress->NoteBest(best_ns); };
+  options.stop = [progress, &interrupt] {
+    progress->CountEvaluation();
+    return interrupt.requested();
+  };
+  return options;
+}
+
 }  // namespace
 
 Answer Asker::Ask(const planners::Planner& planner, Bytes limit_bytes) {
   ProgressLine progress(planner.name, input_.problem.iteration_ns());
-  planners::PlannerOptions options = input_.options;
+  planners::PlannerOptions options = Follow(input_.options, interrupt_, &progress);
   options.limit_bytes = limit_bytes;
-  options.on_progress = [&](Nanoseconds best_ns) { progress.NoteBest(best_ns); };
-  options.stop = [&] {
-    progress.CountEvaluation();
-    return interrupt_.requested();
-  };
   const Stopwatch watch;
   planners::Outcome outcome = planners::MakePlan(planner, input_.problem, input_.machine, options);
-  const double seconds = watch.seconds();
+  return Describe(planner, limit_bytes, std::move(outcome), watch.seconds());
+}
+
+std::optional<Answer> Asker::AskSmallest(const planners::Planner& planner, double max_overhead) {
+  ProgressLine progress(planner.name, input_.problem.iteration_ns());
+  const planners::PlannerOptions options = Follow(input_.options, interrupt_, &progress);
+  const Stopwatch watch;
+  std::optional<planners::Outcome> outcome =
+      planners::LargestReduction(planner, input_.problem, input_.machine, options, max_overhead);
+  if (!outcome) return std::nullopt;
+  const Bytes limit_bytes = outcome->plan->limit_bytes;
+  return Describe(planner, limit_bytes, std::move(*outcome), watch.seconds());
+}
+
+Answer Asker::Describe(const planners::Planner& planner, Bytes limit_bytes,
+                       planners::Outcome outcome, double seconds) {
   Answer answer;
   if (outcome.plan) {
     outcome.plan->signature = input_.signature;

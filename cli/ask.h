@@ -26,8 +26,13 @@ class Asker {
       : input_(input), interrupt_(interrupt) {}
 
   Answer Ask(const planners::Planner& planner, Bytes limit_bytes);
+  /// Asks for the smallest limit at which the overhead is at most `max_overhead`. Nothing if there
+  /// is none.
+  std::optional<Answer> AskSmallest(const planners::Planner& planner, double max_overhead);
 
  private:
+  Answer Describe(const planners::Planner& planner, Bytes limit_bytes, planners::Outcome outcome,
+                  double seconds);
   PlanRow DescribeMisfit(const planners::Planner& planner, Bytes limit_bytes,
                          const plan::Misfit& misfit);
 

@@ -14,13 +14,17 @@
 #include "cli/plan_row.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/plan/plan_file.h"
+#include "plimsoll/planners/reduction.h"
 
 namespace plimsoll::cli {
 namespace {
 
+constexpr const char* kAuto = "auto";
+
 struct Options {
   PlanSettings settings;
   std::string limit;
+  std::optional<std::string> max_overhead;
   std::string planner = "autoswap-bo";
   std::optional<std::string> output;
   bool json = false;
@@ -34,13 +38,46 @@ void CheckWritable(const std::string& path) {
   if (!folder.empty() && !fs::is_directory(folder)) throw FileError(path, "write", ENOENT);
 }
 
+/// Reads --max-overhead as a fraction; no overhead is the default.
+double ParseMaxOverhead(const Options& options) {
+  if (!options.max_overhead) return 0;
+  if (options.limit != kAuto) {
+    throw CLI::ValidationError("--max-overhead", "is for \"--limit auto\" only");
+  }
+  return ParsePercentage("--max-overhead", *options.max_overhead);
+}
+
+/// Asks for a plan at the limit given, or at the smallest one; nothing if there is no such limit.
+std::optional<Answer> Ask(const std::string& limit, double max_overhead,
+                          const planners::Planner& planner, const PlanInput& input,
+                          const Interrupt& interrupt) {
+  Asker asker(input, interrupt);
+  std::optional<Answer> answer;
+  if (limit == kAuto) {
+    answer = asker.AskSmallest(planner, max_overhead);
+  } else {
+    answer = asker.Ask(planner, ParseLimit("--limit", limit, input.peak_load_bytes));
+  }
+  if (answer) {
+    answer->row.load_min_bytes =
+        planners::MinimumCandidateLoad({input.problem, input.machine, input.options});
+  }
+  return answer;
+}
+
 ExitCode Run(const Options& options) {
   const Interrupt interrupt;
   const planners::Planner& planner = ParsePlanner("--planner", options.planner);
+  const double max_overhead = ParseMaxOverhead(options);
   if (options.output) CheckWritable(*options.output);
   const PlanInput input = ReadPlanInput(options.settings);
-  const Bytes limit_bytes = ParseLimit("--limit", options.limit, input.peak_load_bytes);
-  const Answer answer = Asker(input, interrupt).Ask(planner, limit_bytes);
+  const std::optional<Answer> found = Ask(options.limit, max_overhead, planner, input, interrupt);
+  if (!found) {
+    fmt::print(stderr, "plimsoll: {} has an overhead above {} at every limit\n", planner.name,
+               options.max_overhead.value_or("0%"));
+    return ExitCode::kNoAnswer;
+  }
+  const Answer& answer = *found;
   if (interrupt.requested() && answer.plan) {
     fmt::print(stderr, "plimsoll: interrupted: the best plan so far is kept\n");
   }
@@ -63,8 +100,11 @@ void AddPlanCommand(CLI::App& app, ExitCode& exit_code) {
   AddPlanSettings(command, &options->settings);
   command
       ->add_option("--limit", options->limit,
-                   "Bytes on the device, such as 4GiB, or 60% of the peak load")
+                   "Bytes on the device, such as 4GiB, or 60% of the peak load; \"auto\" for the "
+                   "smallest limit without overhead")
       ->required();
+  command->add_option("--max-overhead", options->max_overhead,
+                      "For --limit auto: how much longer an iteration may take; default 0%");
   command->add_option("--planner", options->planner, "See \"plimsoll planners\"")
       ->capture_default_str();
   command->add_option("-o,--output", options->output,

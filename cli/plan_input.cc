@@ -96,16 +96,21 @@ PlanInput ReadPlanInput(const PlanSettings& settings) {
   return input;
 }
 
-Bytes ParseLimit(const std::string& option, const std::string& text, Bytes peak_load_bytes) {
-  if (!text.ends_with('%')) return ParseSizeOption(option, text);
+double ParsePercentage(const std::string& option, const std::string& text) {
   char* end = nullptr;
   const double percent = std::strtod(text.c_str(), &end);
   // Not a number is neither below nor above anything.
-  if (text.size() < 2 || end != text.c_str() + text.size() - 1 ||
+  if (text.size() < 2 || !text.ends_with('%') || end != text.c_str() + text.size() - 1 ||
       !(percent >= 0 && percent <= 1000)) {
     throw CLI::ValidationError(option, fmt::format("\"{}\" is not a percentage", text));
   }
-  const double bytes = std::floor(percent / 100 * static_cast<double>(peak_load_bytes));
+  return percent / 100;
+}
+
+Bytes ParseLimit(const std::string& option, const std::string& text, Bytes peak_load_bytes) {
+  if (!text.ends_with('%')) return ParseSizeOption(option, text);
+  const double bytes =
+      std::floor(ParsePercentage(option, text) * static_cast<double>(peak_load_bytes));
   return static_cast<Bytes>(std::min(bytes, static_cast<double>(kMaxBytes)));
 }
 

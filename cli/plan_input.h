@@ -39,6 +39,8 @@ struct PlanInput {
 /// Reads the trace and the link, and checks the options. Throws InputError or CLI::ValidationError.
 PlanInput ReadPlanInput(const PlanSettings& settings);
 
+/// Reads a percentage from 0% to 1000% as a fraction.
+double ParsePercentage(const std::string& option, const std::string& text);
 /// Reads a limit such as 60% or 4GiB; percentages are of the peak load.
 Bytes ParseLimit(const std::string& option, const std::string& text, Bytes peak_load_bytes);
 /// Reads a list of them, separated by commas.

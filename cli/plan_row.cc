@@ -9,6 +9,7 @@
 
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/load_profile.h"
+#include "plimsoll/planners/reduction.h"
 #include "plimsoll/planners/swap_bound.h"
 #include "plimsoll/report/table.h"
 
@@ -93,6 +94,7 @@ PlanRow DescribePlan(const plan::Plan& plan, const sim::Timeline& timeline) {
     row.bound_ns =
         planners::SwapBound(plan.problem, plan.machine, plan.limit_bytes) / plan.problem.laps;
   }
+  row.avoidable_ns = planners::AvoidableOverhead(plan, timeline) / plan.problem.laps;
   row.valid = plan::CheckPlan(plan, 1).empty();
   return row;
 }
@@ -100,15 +102,17 @@ PlanRow DescribePlan(const plan::Plan& plan, const sim::Timeline& timeline) {
 nlohmann::ordered_json ToJson(const PlanRow& row) {
   nlohmann::ordered_json json = {{"planner", row.planner},
                                  {"limit_bytes", row.limit_bytes},
-                                 {"peak_load_bytes", row.peak_load_bytes},
-                                 {"iteration_ns_unlimited", row.unlimited_ns},
-                                 {"planning_seconds", row.planning_seconds},
-                                 {"fits", row.fits}};
+                                 {"peak_load_bytes", row.peak_load_bytes}};
+  if (row.load_min_bytes) json["load_min_bytes"] = *row.load_min_bytes;
+  json["iteration_ns_unlimited"] = row.unlimited_ns;
+  json["planning_seconds"] = row.planning_seconds;
+  json["fits"] = row.fits;
   if (row.fits) {
     json["footprint_bytes"] = row.footprint_bytes;
     json["host_bytes"] = row.host_bytes;
     json["iteration_ns"] = row.iteration_ns;
     json["overhead"] = row.overhead();
+    json["avoidable_overhead"] = row.avoidable_overhead();
     json["swapped_bytes"] = row.swapped_bytes;
     json["recomputed_bytes"] = row.recomputed_bytes;
     json["bound_ns"] = row.bound_ns;
@@ -147,7 +151,7 @@ void PrintTable(const std::vector<PlanRow>& rows, const std::string& link) {
 }
 
 void PrintCsv(const std::vector<PlanRow>& rows) {
-  constexpr std::array<const char*, 20> kColumns = {"planner",
+  constexpr std::array<const char*, 21> kColumns = {"planner",
                                                     "limit_bytes",
                                                     "peak_load_bytes",
                                                     "iteration_ns_unlimited",
@@ -157,6 +161,7 @@ void PrintCsv(const std::vector<PlanRow>& rows) {
                                                     "host_bytes",
                                                     "iteration_ns",
                                                     "overhead",
+                                                    "avoidable_overhead",
                                                     "swapped_bytes",
                                                     "recomputed_bytes",
                                                     "bound_ns",

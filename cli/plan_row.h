@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct PlanRow {
   std::string planner;
   Bytes limit_bytes = 0;
   Bytes peak_load_bytes = 0;
+  /// The load with all candidates of AutoSwap away, where it was asked for.
+  std::optional<Bytes> load_min_bytes{};
   Nanoseconds unlimited_ns = 0;
   double planning_seconds = 0;
   bool fits = false;
@@ -26,7 +29,8 @@ struct PlanRow {
   Nanoseconds iteration_ns = 0;
   Bytes swapped_bytes = 0;
   Bytes recomputed_bytes = 0;
-  Nanoseconds bound_ns = 0;  ///< No plan that swaps is faster.
+  Nanoseconds bound_ns = 0;      ///< No plan that swaps is faster.
+  Nanoseconds avoidable_ns = 0;  ///< Of the overhead: planners::AvoidableOverhead().
   bool valid = false;
 
   // If it does not.
@@ -37,9 +41,12 @@ struct PlanRow {
   std::string largest_op_name;
   Bytes largest_op_bytes = 0;
 
-  double overhead() const {
-    if (unlimited_ns == 0) return 0;
-    return static_cast<double>(iteration_ns) / static_cast<double>(unlimited_ns) - 1;
+  double overhead() const { return OfUnlimited(iteration_ns - unlimited_ns); }
+  double avoidable_overhead() const { return OfUnlimited(avoidable_ns); }
+
+ private:
+  double OfUnlimited(Nanoseconds ns) const {
+    return unlimited_ns == 0 ? 0 : static_cast<double>(ns) / static_cast<double>(unlimited_ns);
   }
 };
 

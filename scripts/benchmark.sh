@@ -4,7 +4,8 @@
 #
 #   scripts/benchmark.sh [DATA_DIR]
 #
-# DATA_DIR may hold traces/*.trace.gz, chains/*.json, minimalloc/*.csv (the instances A to K of
+# DATA_DIR may hold traces/*.trace.gz, singa/*.csv.gz (the event log behind Figure 9 of paper 001),
+# chains/*.json, minimalloc/*.csv (the instances A to K of
 # google/minimalloc) and placement/*.csv.gz (of cappadokes/idealloc); whatever is not there is left
 # out. Without it, the traces and chains of this repository are used.
 set -euo pipefail
@@ -14,7 +15,7 @@ data=${1:-data}
 scripts/install_dependencies.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target trace_pools placement_instances million_buffers pool_latency \
-  chains chain_plans
+  chains chain_plans swapping
 bin=build/release/benchmarks
 shopt -s nullglob
 
@@ -33,5 +34,8 @@ large=("$data"/placement/*.csv.gz)
 chains=("$data"/chains/*.json)
 [ "${#chains[@]}" -eq 0 ] || run "$bin"/chains "$data"/chains
 [ "${#chains[@]}" -eq 0 ] || run "$bin"/chain_plans "$data"/chains
+logs=("$data"/singa/*.csv.gz)
+[ "${#logs[@]}" -eq 0 ] || run "$bin"/swapping --figure9 --singa "${logs[0]}"
+[ "${#traces[@]}" -eq 0 ] || run "$bin"/swapping --table2 --figures --grid "$data"/traces
 run "$bin"/million_buffers
 run "$bin"/pool_latency

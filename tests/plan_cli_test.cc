@@ -54,6 +54,8 @@ void ExpectRow(const Json& row) {
   EXPECT_GE(row.at("iteration_ns"), row.at("bound_ns")) << row;
   EXPECT_GE(row.at("bound_ns"), row.at("iteration_ns_unlimited")) << row;
   EXPECT_GE(row.at("overhead").get<double>(), 0) << row;
+  EXPECT_GE(row.at("avoidable_overhead").get<double>(), 0) << row;
+  EXPECT_LE(row.at("avoidable_overhead"), row.at("overhead")) << row;
   EXPECT_GE(row.at("planning_seconds").get<double>(), 0) << row;
   EXPECT_GE(row.at("swapped_bytes"), row.at("host_bytes").get<std::int64_t>() > 0 ? 1 : 0) << row;
   EXPECT_EQ(row.at("recomputed_bytes"), 0) << row;
@@ -69,6 +71,8 @@ TEST_F(PlanCliTest, PlanPrintsARowAndWritesAPlanThatIsValid) {
   EXPECT_EQ(row.at("planner"), "autoswap-aoa");
   EXPECT_EQ(row.at("limit_bytes"), 435910671 * std::int64_t{60} / 100);
   EXPECT_GT(row.at("swapped_bytes"), 0);
+  EXPECT_GT(row.at("load_min_bytes"), 0);
+  EXPECT_LT(row.at("load_min_bytes"), row.at("peak_load_bytes"));
   const plan::Plan plan = plan::ReadPlan(Path("a.plan"));
   EXPECT_TRUE(plan::CheckPlan(plan).empty());
   EXPECT_EQ(plan.planner, "autoswap-aoa");
@@ -96,11 +100,41 @@ TEST_F(PlanCliTest, SimulateRepeatsWhatPlanHasPredicted) {
             std::string::npos);
   EXPECT_EQ(row.at("planning_seconds"), 0);
   for (const char* key : {"busy_ns", "stall_ns", "stalls", "planning_seconds"}) row.erase(key);
-  expected.erase("planning_seconds");
+  for (const char* key : {"planning_seconds", "load_min_bytes"}) expected.erase(key);
   EXPECT_EQ(row, expected);
   const Result table = Run("simulate " + Path("a.plan.gz"));
   EXPECT_NE(table.out.find("copy-out"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("longest stalls"), std::string::npos) << table.out;
+}
+
+TEST_F(PlanCliTest, AutoIsTheSmallestLimitWithoutOverhead) {
+  const std::string plan = "plan " + kVgg + " --planner autoswap-aoa --json --limit ";
+  const Result result = Run(plan + "auto -o " + Path("a.plan"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json row = Json::parse(result.out);
+  ExpectRow(row);
+  EXPECT_EQ(row.at("overhead"), 0);
+  EXPECT_LT(row.at("limit_bytes"), row.at("peak_load_bytes"));
+  EXPECT_EQ(plan::ReadPlan(Path("a.plan")).limit_bytes, row.at("limit_bytes"));
+  // It is what one would have got by asking for it.
+  Json asked = Json::parse(Run(plan + row.at("limit_bytes").dump()).out);
+  asked["planning_seconds"] = row.at("planning_seconds");
+  EXPECT_EQ(asked, row);
+
+  const Json more = Json::parse(Run(plan + "auto --max-overhead 50%").out);
+  ExpectRow(more);
+  EXPECT_LT(more.at("limit_bytes"), row.at("limit_bytes"));
+  EXPECT_GT(more.at("overhead"), 0);
+  EXPECT_LE(more.at("overhead"), 0.5);
+}
+
+TEST_F(PlanCliTest, AutoSaysWhenEveryLimitHasOverhead) {
+  // It swaps everything, whatever the limit.
+  const std::string plan = "plan " + kVgg + " --planner geeps --link v100 --limit auto";
+  const std::string message = RunRefused(plan + " --max-overhead 1% -o " + Path("a.plan"), 1);
+  EXPECT_NE(message.find("geeps has an overhead above 1% at every limit"), std::string::npos)
+      << message;
+  EXPECT_FALSE(fs::exists(Path("a.plan")));
 }
 
 TEST_F(PlanCliTest, TheDefaultsAreAutoSwapAndAnH200) {
@@ -226,15 +260,29 @@ TEST_F(PlanCliTest, TheHostHasALimitToo) {
 
 TEST_F(PlanCliTest, BadUsageIsRefused) {
   const std::string plan = "plan " + kKMeans;
-  for (const std::string& arguments :
-       {plan, plan + " --limit much", plan + " --limit %", plan + " --limit nan%",
-        plan + " --limit -5%", plan + " --limit 60% --planner tight",
-        plan + " --limit 60% --link carrier-pigeon", plan + " --limit 60% --host-limit x",
-        plan + " --limit 60% --least-bytes x", plan + " --limit 60% --seed x", std::string("plan"),
-        std::string("check"), std::string("simulate"), "compare " + kKMeans + " --csv --json",
-        "compare " + kKMeans + " --limits x%", "compare " + kKMeans + " --limits nan%",
-        "compare " + kKMeans + " --limits much", "compare " + kKMeans + " --planners tight",
-        "compare " + kKMeans + " --link carrier-pigeon"}) {
+  for (const std::string& arguments : {plan,
+                                       plan + " --limit much",
+                                       plan + " --limit %",
+                                       plan + " --limit nan%",
+                                       plan + " --limit -5%",
+                                       plan + " --limit 60% --planner tight",
+                                       plan + " --limit 60% --link carrier-pigeon",
+                                       plan + " --limit 60% --host-limit x",
+                                       plan + " --limit 60% --least-bytes x",
+                                       plan + " --limit 60% --seed x",
+                                       plan + " --limit 60% --max-overhead 1%",
+                                       plan + " --limit auto --max-overhead 1",
+                                       plan + " --limit auto --max-overhead -1%",
+                                       plan + " --limit automatic",
+                                       std::string("plan"),
+                                       std::string("check"),
+                                       std::string("simulate"),
+                                       "compare " + kKMeans + " --csv --json",
+                                       "compare " + kKMeans + " --limits x%",
+                                       "compare " + kKMeans + " --limits nan%",
+                                       "compare " + kKMeans + " --limits much",
+                                       "compare " + kKMeans + " --planners tight",
+                                       "compare " + kKMeans + " --link carrier-pigeon"}) {
     RunRefused(arguments, 2);
   }
   RunRefused("plan " + Path("missing.trace") + " --limit 60%", 3);
@@ -304,6 +352,7 @@ TEST_F(PlanCliTest, EmptyTracesAndZeroLimits) {
     ExpectRow(Json::parse(result.out));
     EXPECT_EQ(Run("check " + Path("t.plan") + " --trace " + Path("t")).exit_code, 0) << body;
     EXPECT_EQ(Run("simulate " + Path("t.plan")).exit_code, 0) << body;
+    EXPECT_EQ(Run("plan " + Path("t") + " --limit auto").exit_code, 0) << body;
   }
   const Result result =
       Run("plan " + Write("t", head + "p 1 700\nx 1.00 F op 1 -\n") + " --limit 0");
