@@ -150,8 +150,8 @@ std::vector<Units> SkylineDiver::LayGround(std::vector<Units>* offsets) {
   // item's top, unless it is covered from the other side.
   SectionIndex left = 0;
   SectionIndex right = reduced_.section_count;
-  for (auto leaf = ground_.rbegin(); leaf != ground_.rend(); ++leaf) {
-    const Index i = item_of_leaf_[*leaf];
+  for (std::size_t k = ground_.size(); k-- > 0;) {
+    const Index i = item_of_leaf_[ground_[k]];
     const Reduced::Item& item = reduced_.items[i];
     top = (*offsets)[i] + item.size;
     for (; left < item.ranges[0].end; ++left) ground[left] = std::max(ground[left], top);
@@ -217,7 +217,7 @@ void SkylineDiver::BuildTree() {
 }
 
 void SkylineDiver::Remove(Index leaf) {
-  auto node = static_cast<std::size_t>(leaf_capacity_ + leaf);
+  std::size_t node = static_cast<std::size_t>(leaf_capacity_) + static_cast<std::size_t>(leaf);
   tree_[node] = {kNobody, kNobody, -1};
   for (node /= 2; node > 0; node /= 2) {
     const Node before = tree_[node];
@@ -257,8 +257,9 @@ SkylineDiver::Index SkylineDiver::FindBest(SectionIndex begin, SectionIndex last
                   first_end, end, kNobody};
   if (query.first_leaf == query.end_leaf) return -1;
   // Begin at the lowest node that has all of these leaves below it.
-  auto node = static_cast<std::size_t>(leaf_capacity_ + query.first_leaf);
-  auto last = static_cast<std::size_t>(leaf_capacity_ + query.end_leaf - 1);
+  const auto capacity = static_cast<std::size_t>(leaf_capacity_);
+  std::size_t node = capacity + static_cast<std::size_t>(query.first_leaf);
+  std::size_t last = capacity + static_cast<std::size_t>(query.end_leaf) - 1;
   Index width = 1;
   for (; node != last; width *= 2) {
     node /= 2;

@@ -35,6 +35,7 @@ class Rehearsal {
   Rehearsal(const Problem& problem, const Machine& machine, const RehearsalOptions& options,
             std::vector<Absence>* absences)
       : problem_(problem),
+        machine_(machine),
         options_(options),
         absences_(*absences),
         ops_(static_cast<Slot>(problem.ops.size())),
@@ -42,7 +43,7 @@ class Rehearsal {
         load_(Needs()),
         engine_(machine) {
     AddTrips();
-    SumLatestStarts(machine);
+    SumLatestStarts();
   }
 
   Nanoseconds Run() {
@@ -54,7 +55,8 @@ class Rehearsal {
       StartCopyIn();
     } while (Advance());
     Conclude();
-    return lap_ends_[problem_.cyclic ? 2 : 1] - lap_ends_[problem_.cyclic ? 1 : 0];
+    if (!problem_.cyclic) return lap_ends_[1];
+    return std::max(lap_ends_[2] - lap_ends_[1], LinkTime());
   }
 
  private:
@@ -118,7 +120,7 @@ class Rehearsal {
 
   /// For each place in the copy-in queue, the latest moment, with ops that never wait, at which
   /// the queue must have come so far.
-  void SumLatestStarts(const Machine& machine) {
+  void SumLatestStarts() {
     start_ns_.assign(1, 0);
     for (Slot s = 0; s < slots_; ++s) {
       start_ns_.push_back(start_ns_.back() + problem_.ops[At(s % ops_)].duration_ns);
@@ -128,7 +130,7 @@ class Rehearsal {
     for (std::size_t k = ins_.size(); k-- > 0;) {
       const Trip& trip = trips_[ins_[k]];
       // At least a nanosecond: what takes no time may be asked to come early, too.
-      const Nanoseconds lead = std::max<Nanoseconds>(1, machine.in_ns(CopiedBytes(trip)));
+      const Nanoseconds lead = std::max<Nanoseconds>(1, machine_.in_ns(CopiedBytes(trip)));
       latest = std::min(latest, static_cast<double>(start_ns_[At(trip.before)])) -
                options_.prefetch * static_cast<double>(lead);
       latest_ns_[k] = latest;
@@ -264,6 +266,19 @@ class Rehearsal {
     trip->state = State::kAway;
   }
 
+  /// How long the busier direction of the link is busy in every iteration. Copies may fall behind
+  /// in one lap after the other; in the long run they cannot.
+  Nanoseconds LinkTime() const {
+    Nanoseconds out = 0;
+    Nanoseconds in = 0;
+    for (const Absence& absence : absences_) {
+      const Bytes bytes = problem_.variables[At(absence.gap.variable)].size_bytes;
+      if (absence.saves) out += machine_.out_ns(bytes);
+      in += machine_.in_ns(bytes);
+    }
+    return std::max(out, in);
+  }
+
   /// The position at which a slot of an absence's own lap begins.
   Position Begin(Slot slot) const {
     const Slot op = slot - 1;
@@ -294,6 +309,7 @@ class Rehearsal {
   }
 
   const Problem& problem_;
+  const Machine& machine_;
   const RehearsalOptions& options_;
   std::vector<Absence>& absences_;
   const Slot ops_;

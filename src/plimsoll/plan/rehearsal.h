@@ -24,8 +24,8 @@ struct RehearsalOptions {
 /// Runs an iteration ahead of time, with the durations that ops and copies are predicted to take,
 /// to find out when memory had best change hands. Sets `released` and `acquired` of every absence;
 /// absences that turn out to be useless, since the copy out would not be over when the variable is
-/// needed again, are removed. If one that is left relied on the copy that one of them saves, it must
-/// save its own: the caller sees to that.
+/// needed again, are removed. If one that is left relied on the copy that one of them saves, it
+/// must save its own: the caller sees to that.
 ///
 /// Slot i is the time from the end of op i - 1 to the end of op i; a variable is away for whole
 /// slots, at most from the slot behind `after` to the one before `before`.

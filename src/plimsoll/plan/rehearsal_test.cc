@@ -271,6 +271,26 @@ TEST(RehearsalTest, CountsTheLapThatKnowsWhatTheOneBeforeLeavesBehind) {
   ExpectAway(absences[1], 5, 8);
 }
 
+TEST(RehearsalTest, ALinkThatCannotKeepUpSetsThePace) {
+  // Four weights, each of which may be away from its op to the same one of the next iteration, and
+  // has time enough. But the link does not: 320 ns of copying out in 308 ns of ops.
+  //
+  //     op     0    1    2    3
+  //     w0     W                       80 bytes each, room for three of the four
+  //     w1          W
+  //     w2               W
+  //     w3                    W
+  Problem problem;
+  for (VariableIndex v = 0; v < 4; ++v) AddTimedOp(77, {}, {v}, &problem);
+  for (VariableIndex v = 0; v < 4; ++v) AddPersistent(80, &problem);
+  std::vector<Absence> absences = AwayFor(GapsOf(problem, {0, 1, 2, 3}));
+  ASSERT_EQ(absences.size(), 4U);
+  const Nanoseconds predicted =
+      Rehearse(problem, OneBytePerNs(), {.load_limit_bytes = 240}, &absences);
+  EXPECT_EQ(predicted, 320);
+  EXPECT_EQ(absences.size(), 4U);
+}
+
 /// x leaves twice and is not written in between.
 ///
 ///     op     0    1    2    3    4
