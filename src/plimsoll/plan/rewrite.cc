@@ -48,6 +48,7 @@ struct Rewriter::Model {
   void ListUses() {
     uses.resize(problem.ops.size());
     writers.resize(problem.variables.size());
+    users.resize(problem.variables.size());
     replayable.resize(problem.ops.size());
     std::vector<std::int32_t> version(problem.variables.size(), 0);
     for (std::size_t i = 0; i < problem.ops.size(); ++i) {
@@ -62,6 +63,7 @@ struct Rewriter::Model {
         AddUse(i, operand.variable, writes, state, version);
       }
       for (const Use& use : uses[i]) {
+        users[At(use.variable)].push_back(static_cast<OpIndex>(i));
         if (!use.writes) continue;
         ++version[At(use.variable)];
         writers[At(use.variable)].push_back(static_cast<OpIndex>(i));
@@ -110,6 +112,7 @@ struct Rewriter::Model {
   const std::vector<Gap> gaps;
   std::vector<std::vector<Use>> uses;                  // Per op.
   std::vector<std::vector<OpIndex>> writers;           // Per variable, in order.
+  std::vector<std::vector<OpIndex>> users;             // Likewise.
   std::vector<bool> replayable;                        // Per op.
   std::vector<std::vector<VariableIndex>> workspaces;  // Per op.
   std::vector<Event> events;                           // In order.
@@ -123,10 +126,12 @@ constexpr VariableIndex kNobody = -1;
 /// One rewriting. Walks through the recorded iteration and writes the new one.
 class Pass {
  public:
-  Pass(const Rewriter::Model& model, const std::vector<bool>& dropped, std::int64_t most_replays)
+  Pass(const Rewriter::Model& model, const std::vector<bool>& dropped, std::int64_t most_replays,
+       OpIndex horizon)
       : model_(model),
         old_(model.problem),
         dropped_(dropped),
+        horizon_(horizon),
         replays_left_(most_replays),
         holder_(old_.variables.size(), kNobody),
         version_(old_.variables.size(), 0),
@@ -218,6 +223,7 @@ class Pass {
   /// Runs a recorded op, after what it needs has been brought back.
   void RunRecorded(std::size_t i) {
     const Op& op = old_.ops[i];
+    current_op_ = static_cast<OpIndex>(i);
     // Frees come first, then replays, so that these do not meet the op's own new variables.
     while (next_event_ < model_.events.size() &&
            model_.events[next_event_].position < op.position &&
@@ -302,11 +308,19 @@ class Pass {
   /// as replays need it.
   void Keep(VariableIndex v, std::int32_t version, VariableIndex scratch) {
     const std::size_t x = At(v);
-    if (alive_[x] && version_[x] == version && holder_[x] == kNobody) {
+    if (alive_[x] && version_[x] == version && holder_[x] == kNobody && IsNear(v)) {
       holder_[x] = scratch;
     } else {
       temporaries_[{v, version}] = scratch;
     }
+  }
+
+  /// Whether the next recorded op to use a variable is not too far ahead.
+  bool IsNear(VariableIndex v) const {
+    if (horizon_ == Rewriter::kFar) return true;
+    const std::vector<OpIndex>& users = model_.users[At(v)];
+    const auto next = std::lower_bound(users.begin(), users.end(), current_op_);
+    return next != users.end() && *next - current_op_ <= horizon_;
   }
 
   VariableIndex Fail() {
@@ -368,7 +382,9 @@ class Pass {
   const Rewriter::Model& model_;
   const Problem& old_;
   const std::vector<bool>& dropped_;
+  const OpIndex horizon_;
   std::int64_t replays_left_;
+  OpIndex current_op_ = 0;  // Recorded; the one that everything is rebuilt for.
   Rewritten result_;
   bool failed_ = false;
   Position next_position_ = 0;
@@ -403,8 +419,8 @@ bool Rewriter::CanDrop(std::size_t gap) const {
 }
 
 std::optional<Rewritten> Rewriter::Rewrite(const std::vector<bool>& dropped,
-                                           std::int64_t most_replays) const {
-  return Pass(*model_, dropped, most_replays).Run();
+                                           std::int64_t most_replays, OpIndex horizon) const {
+  return Pass(*model_, dropped, most_replays, horizon).Run();
 }
 
 Rewriting ToRewriting(const Problem& original, const Rewritten& rewritten) {

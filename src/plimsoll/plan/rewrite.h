@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,9 +29,9 @@ struct Rewritten {
 /// A variable is dropped behind the access before the gap. When a recorded op needs it back, the
 /// ops that wrote it are run again, in order, from its malloc on: batch norm, addition and ReLU if
 /// all three wrote it. What they read is found where it still is, in the version that it had then,
-/// or rebuilt in the same way, to any depth. Whatever is rebuilt on the way and is needed again by
-/// a recorded op stays; so a whole stretch of layers is rebuilt once. The rest goes as soon as its
-/// last reader has run.
+/// or rebuilt in the same way, to any depth. Whatever is rebuilt on the way and is soon needed
+/// again by a recorded op stays; so a whole stretch of layers is rebuilt once. The rest goes as
+/// soon as its last reader has run.
 ///
 /// Never dropped are variables that live around the end of the iteration, and those that were
 /// written by an op that must not run again.
@@ -47,10 +48,13 @@ class Rewriter {
   /// Whether a gap's variable could be rebuilt if everything else were there.
   bool CanDrop(std::size_t gap) const;
 
-  /// Rewrites; `dropped` says which gaps, one entry for each. Nothing if something that is dropped
-  /// cannot be rebuilt when it is needed, or only with more than `most_replays` replays.
-  std::optional<Rewritten> Rewrite(const std::vector<bool>& dropped,
-                                   std::int64_t most_replays) const;
+  /// Rewrites; `dropped` says which gaps, one entry for each. What is rebuilt on the way stays if
+  /// the next recorded op to use it is at most `horizon` ops ahead; else it is rebuilt once more.
+  /// Nothing if something that is dropped cannot be rebuilt when it is needed, or only with more
+  /// than `most_replays` replays.
+  std::optional<Rewritten> Rewrite(const std::vector<bool>& dropped, std::int64_t most_replays,
+                                   OpIndex horizon = kFar) const;
+  static constexpr OpIndex kFar = std::numeric_limits<OpIndex>::max();
 
   struct Model;
 

@@ -56,7 +56,7 @@ class Optimiser {
     }
     for (int s = 0; s < kScores && !Stopped(); ++s) {
       const Eigen::VectorXd weights = Eigen::VectorXd::Unit(kScores, s);
-      process_.Observe(weights, Keep(MakeFit(question_, DecideBy(weights), Lowest())));
+      process_.Observe(weights, Keep(MakeFit(question_, DecideBy(weights))));
     }
     for (int e = kScores; e < kEvaluations && fits_ && !Stopped(); ++e) Try(Propose());
     return std::move(*best_);

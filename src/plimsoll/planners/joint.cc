@@ -16,6 +16,7 @@
 // All of it for several targets under the limit, since fragmentation takes an unknown part of it;
 // the plan that is predicted to be fastest is placed first.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -52,12 +53,26 @@ enum class Choice : std::uint8_t { kKeep, kDrop, kSwap };
 /// What is chosen for every gap, and what comes of it.
 struct State {
   std::vector<Choice> choices;
+  plan::OpIndex horizon = plan::Rewriter::kFar;  ///< For what is rebuilt on the way.
   std::optional<Rewritten> rewritten;
   plan::Decision swaps;     ///< Gaps of the rewritten problem.
   double excess = 0;        ///< Bytes above the target, summed over ops.
   double cost_ns = 0;       ///< Of replays, and of copies as if nothing hid them.
   double time_ns = kNever;  ///< Of the rehearsed iteration, once it has been rehearsed.
 };
+
+/// Where the search for a target begins.
+struct Start {
+  double depth;           ///< Of the target, what the load is brought under at first.
+  plan::OpIndex horizon;  ///< plan::Rewriter::Rewrite()
+  bool last_resort;       ///< Only if nothing else will do.
+};
+constexpr std::array<Start, 6> kStarts = {{{1.0, plan::Rewriter::kFar, false},
+                                           {0.85, plan::Rewriter::kFar, false},
+                                           {1.0, 24, false},
+                                           {0.7, plan::Rewriter::kFar, true},
+                                           {1.0, 6, true},
+                                           {1.0, 0, true}}};
 
 class Joint {
  public:
@@ -106,7 +121,7 @@ class Joint {
     std::vector<bool> dropped(gaps_.size());
     for (std::size_t g = 0; g < gaps_.size(); ++g) dropped[g] = state->choices[g] == Choice::kDrop;
     const auto most = static_cast<std::int64_t>(4 * question_.problem.ops.size());
-    state->rewritten = rewriter_.Rewrite(dropped, most);
+    state->rewritten = rewriter_.Rewrite(dropped, most, state->horizon);
     if (!state->rewritten) return false;
     MapSwaps(state);
     const plan::Problem& problem = state->rewritten->problem;
@@ -215,12 +230,13 @@ class Joint {
   State Decide() {
     const Bytes target = target_;
     State best;
-    for (const double depth : {1.0, 0.85, 0.7}) {
-      if (best.time_ns < kNever && (IsOver() || gaps_.size() > kMany)) break;
+    for (const Start& start : kStarts) {
+      if (best.time_ns < kNever && (IsOver() || gaps_.size() > kMany || start.last_resort)) break;
       // To go further down than need be and to come back is often better than to stop in time.
-      target_ = static_cast<Bytes>(depth * static_cast<double>(target));
+      target_ = static_cast<Bytes>(start.depth * static_cast<double>(target));
       State state;
       state.choices.assign(gaps_.size(), Choice::kKeep);
+      state.horizon = start.horizon;
       Evaluate(&state);
       Reduce(&state);
       target_ = target;
@@ -293,6 +309,7 @@ class Joint {
     while (state->excess > 0 && !queue.empty()) {
       State next;
       next.choices = state->choices;
+      next.horizon = state->horizon;
       std::vector<Entry> taken;
       while (taken.size() < batch && !queue.empty()) {
         const Entry entry = queue.top();
@@ -337,6 +354,7 @@ class Joint {
     for (std::size_t k = 0; k < std::min(most, order.size()) && !IsOver(); ++k) {
       State next;
       next.choices = state->choices;
+      next.horizon = state->horizon;
       next.choices[order[k].second] = Choice::kKeep;
       if (Evaluate(&next) && next.excess <= 0 && next.cost_ns <= state->cost_ns) {
         *state = std::move(next);
@@ -361,6 +379,7 @@ class Joint {
     for (std::size_t k = 0; k < order.size() && failures < kPatience;) {
       State next;
       next.choices = state->choices;
+      next.horizon = state->horizon;
       const std::size_t end = std::min(k + batch, order.size());
       for (std::size_t i = k; i < end; ++i) next.choices[order[i].second] = Choice::kSwap;
       const bool possible = Evaluate(&next);
@@ -386,6 +405,7 @@ class Joint {
       if (state->choices[g] == Choice::kKeep) continue;
       State next;
       next.choices = state->choices;
+      next.horizon = state->horizon;
       next.choices[g] = Choice::kKeep;
       if (!Evaluate(&next) || next.excess > 0) continue;
       Rehearse(&next);
@@ -460,6 +480,7 @@ class Joint {
     while (evaluations_ < end && !IsOver()) {
       State next;
       next.choices = state->choices;
+      next.horizon = state->horizon;
       Change(&next.choices);
       const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
       const double worst = state->time_ns - heat * std::log(std::max(chance, 1e-9));
@@ -480,6 +501,7 @@ class Joint {
     target_ = static_cast<Bytes>(0.985 * static_cast<double>(target_));
     State next;
     next.choices = state->choices;
+    next.horizon = state->horizon;
     if (!Evaluate(&next)) return false;
     Reduce(&next);
     if (next.excess > 0) return false;

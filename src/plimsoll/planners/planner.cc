@@ -15,9 +15,10 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-/// Of the limit, what the load is held to. Packing what swapping leaves needs up to ten percent.
-constexpr std::array kLoadShares = {1.0,  0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.93,
-                                    0.92, 0.91, 0.9,  0.88, 0.86, 0.83, 0.8};
+/// Of the limit, what the load is held to. Packing what swapping leaves takes up to ten percent as a
+/// rule, and more where the limit is very low.
+constexpr std::array kLoadShares = {1.0,  0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.93, 0.92,
+                                    0.91, 0.9,  0.88, 0.86, 0.83, 0.8,  0.76, 0.72, 0.67};
 
 struct Candidate {
   plan::Decision decision;
@@ -44,7 +45,8 @@ const std::vector<Planner>& Planners() {
   static const std::vector<Planner> planners = {
       {"joint", "keeps, swaps or recomputes, gap by gap", "", nullptr, &PlanJoint, true},
       {"none", "swaps nothing", "", &DecideNothing},
-      {"autoswap-doa", "longest absence first", "AutoSwap, paper 001, section IV-B", &DecideDoa, nullptr, true},
+      {"autoswap-doa", "longest absence first", "AutoSwap, paper 001, section IV-B", &DecideDoa,
+       nullptr, true},
       {"autoswap-aoa", "largest absence times size first", "AutoSwap, paper 001, section IV-B",
        &DecideAoa, nullptr, true},
       {"autoswap-wdoa", "largest area under the load first", "AutoSwap, paper 001, section IV-B",
@@ -57,7 +59,8 @@ const std::vector<Planner>& Planners() {
       {"vdnn-conv", "the inputs of convolutions that backward needs", "vDNN", &DecideVdnnConv},
       {"tflms", "feature maps by distance to their use, as few as will do", "TFLMS", &DecideTflms},
       {"geeps", "everything that is not in use", "GeePS", &DecideGeeps},
-      {"lru", "on demand: the least recently used goes first", "SuperNeurons' cache", &DecideLru, nullptr, true},
+      {"lru", "on demand: the least recently used goes first", "SuperNeurons' cache", &DecideLru,
+       nullptr, true},
   };
   return planners;
 }

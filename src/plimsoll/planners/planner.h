@@ -96,8 +96,8 @@ Attempt MakeFit(const Question& question, const Decider& decide,
 /// How the planner's options look to the scheduler.
 plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options);
 
-/// Makes the plan with the smallest footprint that we know to make: whatever lies across the highest
-/// load is swapped, however small or short, until nothing lowers it any more.
+/// Makes the plan with the smallest footprint that we know to make: whatever lies across the
+/// highest load is swapped, however small or short, until nothing lowers it any more.
 Attempt MakeSmallest(const Question& question);
 
 /// Returns the footprint of that plan: a limit that fits, and below which none is known to.
