@@ -9,7 +9,7 @@
 //   --figure9   the scores of AutoSwap on VGG16 over memory limits; needs --singa
 //   --table2    the largest reduction without overhead, of the paper's networks
 //   --figures   Figures 10 and 11: footprint over batch sizes; overhead beside the baselines
-//   --grid      all traces, limits and planners over the link of an H200; an hour, if all traces are
+//   --grid      all traces, limits and planners over the link of an H200; long, if all traces are
 //               given; --limits 80,60 asks less
 //
 // Without any of these, all that there is input for.

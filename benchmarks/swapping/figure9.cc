@@ -16,8 +16,8 @@ namespace plimsoll::swapping {
 namespace {
 
 constexpr Bytes kMegabyte = 1'000'000;
-/// The paper counts 647 MB at the peak; the log has the weights and all else that lives around the
-/// cycle as well. Limits are raised by the difference.
+/// The paper counts 647 MB at the peak, a little less than the log has. What it leaves out is not
+/// said; limits are raised by the difference.
 constexpr Bytes kPaperPeak = 647 * kMegabyte;
 constexpr Bytes kPaperLimits[] = {600, 550, 500, 447, 400, 350, 320, 300, 280};
 constexpr const char* kPlanners[] = {"autoswap-doa", "autoswap-aoa", "autoswap-wdoa",
@@ -34,7 +34,7 @@ std::string Cell(const std::optional<double>& overhead) {
 }
 
 void PrintFootprints(const Workload& singa, const plan::Machine& machine) {
-  report::Table table({"limit of the footprint, MB", "with weights", "% of peak", "doa", "aoa",
+  report::Table table({"limit of the footprint, MB", "limit here", "% of peak", "doa", "aoa",
                        "wdoa", "swdoa", "bo", "of which avoidable", "bound"});
   const auto unlimited = static_cast<double>(singa.problem.iteration_ns());
   for (const Bytes paper_mb : kPaperLimits) {
@@ -59,7 +59,7 @@ void PrintFootprints(const Workload& singa, const plan::Machine& machine) {
 
 void PrintLoads(const Workload& singa, const LoadSwapper& swapper) {
   using planners::Score;
-  report::Table table({"limit of the load, MB", "with weights", "% of peak", "doa", "aoa", "wdoa",
+  report::Table table({"limit of the load, MB", "limit here", "% of peak", "doa", "aoa", "wdoa",
                        "swdoa", "best mixture"});
   for (const Bytes paper_mb : kPaperLimits) {
     const Bytes limit = paper_mb * kMegabyte + singa.peak_bytes - kPaperPeak;

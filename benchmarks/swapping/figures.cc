@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Figures 10 and 11 of paper 001: pool and swapping together, over batch sizes and beside others.
+// Figures 10 and 11 of paper 001: pool and swapping together, over batch sizes and beside others,
+// in both scales of Table II. Link gtx1080ti; sizes and times grow with the batch, but for weights,
+// their gradients and states.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,30 +77,40 @@ void PrintRivals(const Workload& workload, const plan::Machine& machine) {
   fmt::print("{}\n", table.Render());
 }
 
-/// The workloads of the figures that are there, with the paper's ratio of computing to copying.
-std::vector<Workload> Select(const std::vector<Workload>& workloads) {
+/// The workloads of the figures that are there, in one of the two scales of Table II.
+std::vector<Workload> Select(const std::vector<Workload>& workloads, bool paper_ratio) {
+  const double factor = PaperSlowdown(workloads);
   std::vector<Workload> selected;
   for (const char* name : kNetworks) {
     for (const Workload& workload : workloads) {
-      if (workload.name == name) selected.push_back(AtPaperRatio(workload, *FindPaperRow(name)));
+      if (workload.name != name) continue;
+      selected.push_back(paper_ratio ? AtPaperRatio(workload, *FindPaperRow(name))
+                                     : WithSlowerOps(workload, factor));
     }
   }
   return selected;
 }
 
+void PrintScale(const std::vector<Workload>& workloads, bool paper_ratio) {
+  const plan::Machine machine = *plan::FindMachine("gtx1080ti");
+  const char* scale = paper_ratio ? "each network at the paper's MB per ms" : "one factor for all";
+  const std::vector<Workload> selected = Select(workloads, paper_ratio);
+  fmt::print(
+      "== Figure 10: footprint in MB over batch sizes, by autoswap-swdoa; % less than cnmem; "
+      "times: {}\n\n",
+      scale);
+  for (const Workload& workload : selected) PrintBatches(workload, machine);
+  fmt::print(
+      "== Figure 11: overhead in percent at equal memory; \"-\": does not fit; times: {}\n\n",
+      scale);
+  for (const Workload& workload : selected) PrintRivals(workload, machine);
+}
+
 }  // namespace
 
 void PrintFigures(const std::vector<Workload>& workloads) {
-  const plan::Machine machine = *plan::FindMachine("gtx1080ti");
-  const std::vector<Workload> selected = Select(workloads);
-  fmt::print(
-      "== Figure 10: footprint in MB over batch sizes, by autoswap-swdoa; % less than cnmem\n\n"
-      "link gtx1080ti, times as in the last columns of Table II. Sizes and times grow with the "
-      "batch, but for weights, "
-      "their gradients and states\n\n");
-  for (const Workload& workload : selected) PrintBatches(workload, machine);
-  fmt::print("== Figure 11: overhead in percent at equal memory; \"-\": does not fit\n\n");
-  for (const Workload& workload : selected) PrintRivals(workload, machine);
+  PrintScale(workloads, false);
+  PrintScale(workloads, true);
 }
 
 }  // namespace plimsoll::swapping

@@ -127,6 +127,7 @@ int PrintGrid(const std::vector<Workload>& workloads, const std::vector<int>& li
   for (const Workload& workload : workloads) {
     Report(fmt::format("grid, {}", workload.name));
     const Close close = grid.PrintWorkload(workload, limits);
+    if (close.commands == 0) continue;  // There is no such plan.
     closely.Add({workload.name, fmt::format("{}", workload.problem.variables.size()),
                  fmt::format("{}", workload.problem.ops.size()), fmt::format("{}", close.commands),
                  fmt::format("{:.2f}", close.planning_seconds),
