@@ -159,9 +159,9 @@ inline Machine RandomMachine(PlanRandom* random) {
   return machine;
 }
 
-/// Makes a plan of a random problem, decision and limit; nothing if none fits.
-inline std::optional<Plan> RandomPlan(PlanRandom* random) {
-  const Problem problem = Unroll(RandomProblem(random).Make());
+/// Makes a plan of a problem, with a random decision and limit; nothing if none fits.
+/// REQUIRES: every variable has one instance.
+inline std::optional<Plan> RandomPlanOf(const Problem& problem, PlanRandom* random) {
   Decision decision;
   const std::int64_t share = random->Between(1, 3);
   for (const Gap& gap : ListGaps(problem, 0)) {
@@ -181,6 +181,10 @@ inline std::optional<Plan> RandomPlan(PlanRandom* random) {
   auto made = MakePlan(problem, decision, RandomMachine(random), options);
   if (!std::holds_alternative<Plan>(made)) return std::nullopt;
   return std::get<Plan>(std::move(made));
+}
+
+inline std::optional<Plan> RandomPlan(PlanRandom* random) {
+  return RandomPlanOf(Unroll(RandomProblem(random).Make()), random);
 }
 
 /// Writes a plan for people who look for what is wrong with it.
