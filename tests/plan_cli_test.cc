@@ -176,7 +176,7 @@ TEST_F(PlanCliTest, DamagedPlansAreRefusedWithTheLine) {
     RunRefused(command + Path("missing.plan"), 3);
     RunRefused(command + folder_.string(), 3);
   }
-  const std::string newer = WriteChanged("a.plan", "plan 1", "plan 2");
+  const std::string newer = WriteChanged("a.plan", "plan 2", "plan 3");
   EXPECT_NE(RunRefused("check " + newer, 3).find(":1: unsupported version"), std::string::npos);
 }
 
