@@ -27,12 +27,12 @@ inline void Reorder(const std::vector<std::size_t>& order, Replayed* replayed) {
   problem.ops.clear();
   for (std::size_t k = 0; k < order.size(); ++k) {
     problem.ops.push_back(old.ops[order[k]]);
-    problem.ops.back().position = static_cast<Position>(4 * k + 3);
+    problem.ops.back().position = static_cast<Position>(4 * k + 7);
     op_source.push_back(from.op_source[order[k]]);
     is_replay.push_back(from.is_replay[order[k]]);
     place[order[k]] = static_cast<std::int64_t>(k);
   }
-  problem.period = static_cast<Position>(4 * order.size() + 2);
+  problem.period = static_cast<Position>(4 * order.size() + 6);
   replayed->rewriting.op_source = std::move(op_source);
   replayed->rewriting.is_replay = std::move(is_replay);
 
@@ -59,13 +59,13 @@ inline void Reorder(const std::vector<std::size_t>& order, Replayed* replayed) {
     x.begin = problem.period - 2;
     x.end = problem.period - 1;
     if (!named && owner < old.ops.size() && place[owner] >= 0) {
-      x.begin = 4 * place[owner] + 1;
+      x.begin = 4 * place[owner] + 5;
       x.end = x.begin + 3;
     } else if (!uses[0].empty()) {
-      x.begin = 4 * uses[0].front();
-      x.end = 4 * uses[0].back() + 4;
+      x.begin = 4 * uses[0].front() + 4;
+      x.end = 4 * uses[0].back() + 8;
     }
-    const Position last = uses[1].empty() ? (named ? 0 : 3) : 4 * uses[1].back() + 3;
+    const Position last = uses[1].empty() ? (named ? 0 : 7) : 4 * uses[1].back() + 7;
     if (around) x.end = problem.period + last + 1;
     if (around) x.end = std::min(x.end, x.begin + problem.period);
   }
