@@ -151,9 +151,16 @@ plan::Plan ReadPlanFor(const std::string& path, const std::optional<std::string>
   if (!trace) return plan;
   const plan::Problem problem = plan::MakeProblem(ReadAnyTrace(*trace));
   const std::uint64_t signature = plan::Signature(problem);
-  // The signature is what the file claims; what it plans is told from its problem.
-  if (plan.signature != signature ||
-      plan::Signature(plan.problem) != plan::Signature(plan::Unroll(problem))) {
+  // The signature is what the file claims; what it plans is told from its problem, and if ops run
+  // again in that, from the one that it was made of, with what these ops allow.
+  const plan::Problem unrolled = plan::Unroll(problem);
+  const plan::Problem& planned = plan.rewriting ? plan.rewriting->original : plan.problem;
+  const bool allowed =
+      !plan.rewriting ||
+      std::equal(planned.ops.begin(), planned.ops.end(), unrolled.ops.begin(), unrolled.ops.end(),
+                 [](const plan::Op& a, const plan::Op& b) { return a.traits == b.traits; });
+  if (plan.signature != signature || plan::Signature(planned) != plan::Signature(unrolled) ||
+      !allowed) {
     throw InputError(path, 0,
                      fmt::format("this plan was made for another trace: its signature is {:016x}, "
                                  "that of {} is {:016x}; plan that trace",

@@ -19,7 +19,7 @@ for test in tight_test search_test validator_test smartpool_test skyline_test re
   echo "== $test, $cases cases"
   build/release/src/plimsoll/place/$test --gtest_brief=1
 done
-for test in plan/check_test plan/check_drops_test sim/interleaver_test; do
+for test in plan/check_test plan/check_drops_test plan/check_replay_random_test sim/interleaver_test; do
   echo "== $test, $cases cases"
   build/release/src/plimsoll/$test --gtest_brief=1
 done

@@ -210,8 +210,37 @@ TEST_F(PlanCliTest, DamagedPlansAreRefusedWithTheLine) {
     RunRefused(command + Path("missing.plan"), 3);
     RunRefused(command + folder_.string(), 3);
   }
-  const std::string newer = WriteChanged("a.plan", "plan 1", "plan 2");
+  const std::string newer = WriteChanged("a.plan", "plan 2", "plan 3");
   EXPECT_NE(RunRefused("check " + newer, 3).find(":1: unsupported version"), std::string::npos);
+}
+
+TEST_F(PlanCliTest, APlanWithReplaysIsForTheTraceThatWasRecorded) {
+  const Result planned = Run("plan " + kVgg + " --limit 45% --planner joint --evaluations 50 -o " +
+                             Path("a.plan") + " --json");
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  ASSERT_GT(Json::parse(planned.out).at("recomputed_bytes"), 0);
+  EXPECT_EQ(Run("check " + Path("a.plan") + " --trace " + kVgg).exit_code, 0);
+  EXPECT_NE(RunRefused("check " + Path("a.plan") + " --trace " + kKMeans, 3).find("another trace"),
+            std::string::npos);
+  plan::Plan plan = plan::ReadPlan(Path("a.plan"));
+  const auto replay =
+      std::find(plan.rewriting->is_replay.begin(), plan.rewriting->is_replay.end(), 1) -
+      plan.rewriting->is_replay.begin();
+  const plan::Plan right = plan;
+  plan.rewriting->op_source[static_cast<std::size_t>(replay)] += 1;
+  plan::WritePlan(plan, Path("b.plan"));
+  const Result checked = Run("check " + Path("b.plan") + " --json");
+  EXPECT_EQ(Json::parse(checked.out).at("violations")[0].at("law"), "replay") << checked.out;
+  // A file that only claims that an op may run again.
+  plan = right;
+  for (plan::Problem* problem : {&plan.problem, &plan.rewriting->original}) {
+    for (plan::Op& op : problem->ops) op.traits.random = false;
+    for (plan::Op& op : problem->ops) op.traits.replayable = true;
+  }
+  plan::WritePlan(plan, Path("b.plan"));
+  EXPECT_EQ(Run("check " + Path("b.plan")).exit_code, 0);
+  EXPECT_NE(RunRefused("check " + Path("b.plan") + " --trace " + kVgg, 3).find("another trace"),
+            std::string::npos);
 }
 
 TEST_F(PlanCliTest, ALimitThatNothingMeetsIsAnAnswer) {

@@ -6,6 +6,7 @@
 #include "plimsoll/plan/check_content.h"
 #include "plimsoll/plan/check_overlap.h"
 #include "plimsoll/plan/check_reach.h"
+#include "plimsoll/plan/check_replay.h"
 #include "plimsoll/plan/check_report.h"
 
 namespace plimsoll::plan {
@@ -18,6 +19,8 @@ std::string_view Name(PlanLaw law) {
       return "boundary";
     case PlanLaw::kLimit:
       return "limit";
+    case PlanLaw::kReplay:
+      return "replay";
     case PlanLaw::kDeadlock:
       return "deadlock";
     case PlanLaw::kContent:
@@ -39,6 +42,7 @@ std::string_view Name(PlanLaw law) {
 std::vector<PlanViolation> CheckPlan(const Plan& plan, std::size_t most) {
   CheckReport report(plan, most);
   if (!CheckShape(plan, &report)) return report.Take();
+  if (plan.rewriting) CheckReplays(plan, &report);
   const Contents contents = CheckResidencies(plan, &report);
   const Reach reach(plan);
   if (const auto& deadlock = reach.deadlock()) {

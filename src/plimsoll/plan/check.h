@@ -17,6 +17,7 @@ enum class PlanLaw : std::uint8_t {
   kBoundary,     ///< The end of the iteration is the state that its beginning assumes; what is
                  ///< away around the cycle is saved once at least.
   kLimit,        ///< Everything lies within the limits; the footprints are the true maxima.
+  kReplay,       ///< Every op of a rewritten problem finds the contents that were recorded.
   kDeadlock,     ///< Queue order and edges, over all iterations, have no cycle.
   kContent,      ///< Every op finds each operand in one residency, in the right version; what is
                  ///< dropped is on the host as it is.
@@ -51,6 +52,9 @@ struct PlanViolation {
 /// A workspace, which no op names, is touched by the op that follows its malloc, even if it is free
 /// by then; what no op touches at all holds nothing. A plan that is not cyclic runs once: what is
 /// there at position 0 is there from the beginning.
+///
+/// A plan with a rewriting is judged as what it is, its own problem; and kReplay proves that
+/// running this problem gives the recorded numbers, bit for bit. See check_replay.h.
 ///
 /// O(n log n) in commands, operands and residencies. Where the shape is wrong or the queues
 /// deadlock, laws that cannot be told any more are not judged.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "plimsoll/plan/check_report.h"
 
@@ -18,12 +19,86 @@ bool Holds(const std::vector<T>& list, std::int64_t index) {
   return index >= 0 && At(index) < list.size();
 }
 
+/// Judges a problem: that of the plan, or the recorded one that it was made from.
+class ProblemShapeCheck {
+ public:
+  ProblemShapeCheck(const Problem& problem, std::string_view which, CheckReport* report)
+      : problem_(problem), which_(which), report_(*report) {}
+
+  void Run() {
+    if (problem_.period < 1 || problem_.period > kMostPositions) {
+      report_.Add(PlanLaw::kShape,
+                  fmt::format("the {}iteration has {} positions", which_, problem_.period));
+      return;
+    }
+    for (std::size_t v = 0; v < problem_.variables.size(); ++v) {
+      const Variable& x = problem_.variables[v];
+      const bool around = x.begin == 0 && x.end == problem_.period;
+      const bool fits = x.begin >= 0 && x.begin < problem_.period && x.begin < x.end &&
+                        x.end - x.begin <= problem_.period &&
+                        (problem_.cyclic || x.end <= problem_.period);
+      if (x.instances != 1 || !fits || (x.persistent() && !around) || x.size_bytes < 0 ||
+          x.size_bytes >= kMaxBytes) {
+        report_.Add(
+            PlanLaw::kShape,
+            fmt::format("{}variable {}: {} bytes, [{}, {}) and {} instances do not fit an "
+                        "iteration of {} positions",
+                        which_, v, x.size_bytes, x.begin, x.end, x.instances, problem_.period));
+      }
+    }
+    Position last = -1;
+    for (std::size_t i = 0; i < problem_.ops.size(); ++i) {
+      const Op& op = problem_.ops[i];
+      if (op.position <= last || op.position >= problem_.period) {
+        report_.Add(PlanLaw::kShape,
+                    fmt::format("{}op {} is at position {}, after {} and within {}", which_, i,
+                                op.position, last, problem_.period));
+      }
+      last = op.position;
+      CheckOperands(i);
+    }
+  }
+
+ private:
+  void CheckOperands(std::size_t index) {
+    const Op& op = problem_.ops[index];
+    const std::int64_t count = std::int64_t{op.read_count} + op.write_count;
+    if (op.first_operand < 0 || op.read_count < 0 || op.write_count < 0 ||
+        op.first_operand > static_cast<std::int64_t>(problem_.operands.size()) - count) {
+      report_.Add(PlanLaw::kShape,
+                  fmt::format("{}op {} has operands that do not exist", which_, index));
+      return;
+    }
+    for (std::int64_t k = 0; k < count; ++k) {
+      const Operand& operand = problem_.operands[At(op.first_operand + k)];
+      // What lives for a period at most is never older than an iteration.
+      bool alive =
+          Holds(problem_.variables, operand.variable) && operand.age >= 0 && operand.age <= 1;
+      if (alive) {
+        const Variable& variable = problem_.variables[At(operand.variable)];
+        const Position time = op.position + operand.age * problem_.period;
+        alive = variable.begin <= time && time < variable.end;
+      }
+      if (!alive) {
+        report_.Add(PlanLaw::kShape, fmt::format("{}op {} touches variable {}, {} iterations old, "
+                                                 "which is not alive then",
+                                                 which_, index, operand.variable, operand.age));
+      }
+    }
+  }
+
+  const Problem& problem_;
+  const std::string_view which_;
+  CheckReport& report_;
+};
+
 class ShapeCheck {
  public:
   ShapeCheck(const Plan& plan, CheckReport* report) : plan_(plan), report_(*report) {}
 
   bool Run() {
-    CheckProblem();
+    ProblemShapeCheck(plan_.problem, "", &report_).Run();
+    if (report_.clean() && plan_.rewriting) CheckRewriting();
     if (report_.clean()) CheckCommands();
     if (report_.clean()) CheckQueues();
     if (report_.clean()) CheckResidencies();
@@ -31,62 +106,34 @@ class ShapeCheck {
   }
 
  private:
-  void CheckProblem() {
-    const Problem& problem = plan_.problem;
-    if (problem.period < 1 || problem.period > kMostPositions) {
-      report_.Add(PlanLaw::kShape, fmt::format("the iteration has {} positions", problem.period));
+  /// The recorded problem, and the lists that lead to it.
+  void CheckRewriting() {
+    const Rewriting& rewriting = *plan_.rewriting;
+    ProblemShapeCheck(rewriting.original, "recorded ", &report_).Run();
+    const std::size_t ops = plan_.problem.ops.size();
+    const std::size_t variables = plan_.problem.variables.size();
+    if (rewriting.op_source.size() != ops || rewriting.is_replay.size() != ops ||
+        rewriting.variable_source.size() != variables) {
+      report_.Add(PlanLaw::kShape,
+                  fmt::format("{} sources and {} marks of replays are for {} ops, {} sources for "
+                              "{} variables",
+                              rewriting.op_source.size(), rewriting.is_replay.size(), ops,
+                              rewriting.variable_source.size(), variables));
       return;
     }
-    for (std::size_t v = 0; v < problem.variables.size(); ++v) {
-      const Variable& x = problem.variables[v];
-      const bool around = x.begin == 0 && x.end == problem.period;
-      const bool fits = x.begin >= 0 && x.begin < problem.period && x.begin < x.end &&
-                        x.end - x.begin <= problem.period &&
-                        (problem.cyclic || x.end <= problem.period);
-      if (x.instances != 1 || !fits || (x.persistent() && !around) || x.size_bytes < 0 ||
-          x.size_bytes >= kMaxBytes) {
-        report_.Add(PlanLaw::kShape,
-                    fmt::format("variable {}: {} bytes, [{}, {}) and {} instances do not fit an "
-                                "iteration of {} positions",
-                                v, x.size_bytes, x.begin, x.end, x.instances, problem.period));
+    for (std::size_t i = 0; i < ops; ++i) {
+      if (Holds(rewriting.original.ops, rewriting.op_source[i]) && rewriting.is_replay[i] <= 1) {
+        continue;
       }
+      report_.Add(PlanLaw::kShape, fmt::format("{} has the source {} and the mark {}",
+                                               report_.DescribeOp(static_cast<OpIndex>(i)),
+                                               rewriting.op_source[i], rewriting.is_replay[i]));
     }
-    Position last = -1;
-    for (std::size_t i = 0; i < problem.ops.size(); ++i) {
-      const Op& op = problem.ops[i];
-      if (op.position <= last || op.position >= problem.period) {
-        report_.Add(PlanLaw::kShape, fmt::format("op {} is at position {}, after {} and within {}",
-                                                 i, op.position, last, problem.period));
-      }
-      last = op.position;
-      CheckOperands(i);
-    }
-  }
-
-  void CheckOperands(std::size_t index) {
-    const Problem& problem = plan_.problem;
-    const Op& op = problem.ops[index];
-    const std::int64_t count = std::int64_t{op.read_count} + op.write_count;
-    if (op.first_operand < 0 || op.read_count < 0 || op.write_count < 0 ||
-        op.first_operand > static_cast<std::int64_t>(problem.operands.size()) - count) {
-      report_.Add(PlanLaw::kShape, fmt::format("op {} has operands that do not exist", index));
-      return;
-    }
-    for (std::int64_t k = 0; k < count; ++k) {
-      const Operand& operand = problem.operands[At(op.first_operand + k)];
-      // What lives for a period at most is never older than an iteration.
-      bool alive =
-          Holds(problem.variables, operand.variable) && operand.age >= 0 && operand.age <= 1;
-      if (alive) {
-        const Variable& variable = problem.variables[At(operand.variable)];
-        const Position time = op.position + operand.age * problem.period;
-        alive = variable.begin <= time && time < variable.end;
-      }
-      if (!alive) {
-        report_.Add(PlanLaw::kShape, fmt::format("op {} touches variable {}, {} iterations old, "
-                                                 "which is not alive then",
-                                                 index, operand.variable, operand.age));
-      }
+    for (std::size_t v = 0; v < variables; ++v) {
+      if (Holds(rewriting.original.variables, rewriting.variable_source[v])) continue;
+      report_.Add(PlanLaw::kShape,
+                  fmt::format("variable {} has the source {}, which does not exist", v,
+                              rewriting.variable_source[v]));
     }
   }
 

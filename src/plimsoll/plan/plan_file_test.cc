@@ -16,6 +16,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/random_plan_for_test.h"
+#include "plimsoll/plan/replays_for_test.h"
 #include "plimsoll/plan/signature.h"
 
 namespace plimsoll::plan {
@@ -25,10 +26,37 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kLarge = std::numeric_limits<std::int64_t>::max() - 1;
 
+void HardenOp(PlanRandom* random, Op* op) {
+  op->phase = static_cast<trace::Phase>(random->Between(0, 2));
+  op->traits = {random->OneIn(2), random->OneIn(2), 0};
+  if (random->OneIn(2)) {
+    op->traits.state_reads = static_cast<std::uint32_t>(random->Between(0, 0xffffffff));
+  }
+}
+
+/// Does the same to recorded ops, and to those that run them.
+void HardenRecorded(PlanRandom* random, Plan* plan) {
+  Problem& recorded = plan->rewriting->original;
+  recorded.op_names = plan->problem.op_names;
+  recorded.iterations = random->Between(0, 9);
+  recorded.first_event = random->Between(0, kLarge);
+  for (Variable& variable : recorded.variables) variable.id = random->Between(0, kLarge);
+  for (Op& op : recorded.ops) op.phase = static_cast<trace::Phase>(random->Between(0, 2));
+  for (std::size_t i = 0; i < plan->problem.ops.size(); ++i) {
+    const OpIndex source = plan->rewriting->op_source[i];
+    plan->problem.ops[i].phase = recorded.ops[static_cast<std::size_t>(source)].phase;
+  }
+}
+
+/// Whether ops run again.
+enum class Kind { kPlain, kReplays };
+
 /// A random plan with everything in it that is hard to write.
-Plan HardPlan(PlanRandom* random) {
+Plan HardPlan(PlanRandom* random, Kind kind) {
   std::optional<Plan> plan;
-  while (!plan) plan = RandomPlan(random);
+  while (!plan) {
+    plan = kind == Kind::kReplays ? replays::RandomReplayPlan(random) : RandomPlan(random);
+  }
   plan->planner = "my planner\n100 %";
   plan->signature = static_cast<std::uint64_t>(random->Between(0, kLarge)) * 3;
   plan->machine.name = "";
@@ -38,8 +66,16 @@ Plan HardPlan(PlanRandom* random) {
   plan->problem.iterations = random->Between(0, 9);
   plan->problem.first_event = random->Between(0, kLarge);
   for (Variable& variable : plan->problem.variables) variable.id = random->Between(0, kLarge);
-  for (Op& op : plan->problem.ops) op.phase = static_cast<trace::Phase>(random->Between(0, 2));
+  if (kind == Kind::kReplays) {
+    HardenRecorded(random, &*plan);
+  } else {
+    for (Op& op : plan->problem.ops) HardenOp(random, &op);
+  }
   return *std::move(plan);
+}
+
+Plan HardPlan(PlanRandom* random) {
+  return HardPlan(random, random->OneIn(2) ? Kind::kReplays : Kind::kPlain);
 }
 
 /// Replaces the last line by a right checksum of all before it.
@@ -73,24 +109,27 @@ TEST(PlanFileTest, RandomPlansSurviveExactly) {
 
 TEST(PlanFileTest, EverySingleBitCounts) {
   PlanRandom random(2);
-  const Plan plan = HardPlan(&random);
-  const std::string text = FormatPlan(plan);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    for (int bit = 0; bit < 8; ++bit) {
+  for (const Kind kind : {Kind::kPlain, Kind::kReplays}) {
+    const std::string text = FormatPlan(HardPlan(&random, kind));
+    for (std::size_t i = 0; i < 8 * text.size(); ++i) {
       std::string changed = text;
-      changed[i] = static_cast<char>(static_cast<unsigned char>(changed[i]) ^ (1U << bit));
-      ASSERT_NE(Refusal(changed), "") << "byte " << i << ", bit " << bit << " of\n" << text;
+      const unsigned char byte = static_cast<unsigned char>(changed[i / 8]) ^ (1U << i % 8);
+      changed[i / 8] = static_cast<char>(byte);
+      ASSERT_NE(Refusal(changed), "") << "byte " << i / 8 << ", bit " << i % 8 << " of\n" << text;
     }
   }
 }
 
 TEST(PlanFileTest, EveryTruncationIsRefused) {
   PlanRandom random(3);
-  const std::string text = FormatPlan(HardPlan(&random));
-  for (std::size_t length = 0; length < text.size(); ++length) {
-    ASSERT_NE(Refusal(text.substr(0, length)), "") << length << " bytes of\n" << text;
+  std::string text;
+  for (const Kind kind : {Kind::kPlain, Kind::kReplays}) {
+    text = FormatPlan(HardPlan(&random, kind));
+    for (std::size_t length = 0; length < text.size(); ++length) {
+      ASSERT_NE(Refusal(text.substr(0, length)), "") << length << " bytes of\n" << text;
+    }
   }
-  EXPECT_EQ(Refusal(""), "file: the file is empty; a plan begins with the line \"plan 1\"");
+  EXPECT_EQ(Refusal(""), "file: the file is empty; a plan begins with the line \"plan 2\"");
   EXPECT_NE(Refusal(text.substr(0, text.rfind("checksum"))).find("cut off"), std::string::npos);
 }
 
@@ -104,7 +143,7 @@ TEST(PlanFileTest, TrailingGarbageIsRefused) {
 }
 
 constexpr const char* kTiny =
-    "plan 1\n"
+    "plan 2\n"
     "planner none\n"
     "signature 0123456789abcdef\n"
     "machine h200 4000 4000 55000000000 55000000000 49000000000 49000000000\n"
@@ -113,7 +152,7 @@ constexpr const char* kTiny =
     "iteration cyclic 3 1 4 100\n"
     "n relu\n"
     "v 7 5 0 2 activation F 1\n"
-    "x 20 F 0 1 - 0\n"
+    "x 20 F 0 1 as:80000001 - 0\n"
     "r 0 0 2 0 - -\n"
     "e 0 -\n"
     "q compute 0\n"
@@ -124,31 +163,38 @@ TEST(PlanFileTest, TheFormatIsAsDocumented) {
   EXPECT_TRUE(CheckPlan(plan).empty());
   EXPECT_EQ(plan.signature, 0x0123456789abcdefU);
   EXPECT_EQ(plan.problem.variables[0].id, 7);
+  EXPECT_EQ(plan.problem.ops[0].traits, (OpTraits{true, true, 0x80000001}));
   EXPECT_EQ(plan.problem.op_names[0], "relu");
   EXPECT_EQ(plan.problem.writes(plan.problem.ops[0])[0].variable, 0);
   EXPECT_EQ(FormatPlan(plan), Seal(kTiny));
   EXPECT_NE(Refusal(kTiny).find(":14: the checksum is"), std::string::npos) << Refusal(kTiny);
 }
 
-TEST(PlanFileTest, TheExampleInTheDocumentIsRight) {
+TEST(PlanFileTest, TheExamplesInTheDocumentAreRight) {
   std::ifstream in(PLIMSOLL_DATA_DIR "/../docs/formats.md");
   const std::string document{std::istreambuf_iterator<char>(in), {}};
-  const std::size_t begin = document.find("```\nplan 1\n") + 4;
-  const std::string text = document.substr(begin, document.find("```", begin) - begin);
-  const Plan plan = ParsePlan(text, "formats.md");
-  EXPECT_TRUE(CheckPlan(plan).empty());
-  EXPECT_EQ(plan.signature, Signature(plan.problem));
-  EXPECT_EQ(FormatPlan(plan), text);
+  std::size_t begin = 0;
+  for (const bool replays : {false, true}) {
+    begin = document.find("```\nplan 2\n", begin) + 4;
+    const std::string text = document.substr(begin, document.find("```", begin) - begin);
+    const Plan plan = ParsePlan(text, "formats.md");
+    EXPECT_TRUE(CheckPlan(plan).empty());
+    EXPECT_EQ(plan.rewriting.has_value(), replays);
+    EXPECT_EQ(plan.signature, Signature(replays ? plan.rewriting->original : plan.problem));
+    EXPECT_EQ(FormatPlan(plan), text);
+  }
 }
 
 TEST(PlanFileTest, BadLinesAreNamed) {
+  const std::string kRecorded = "recorded cyclic 3 1 4 100\n";
   const struct {
     std::string from;
     std::string to;
     std::string expected;
   } cases[] = {
-      {"plan 1", "plan 2", ":1: unsupported version \"2\""},
-      {"plan 1", "trace 1", ":1: not a plan"},
+      {"plan 2", "plan 1", ":1: unsupported version \"1\""},
+      {"plan 2", "plan 3", ":1: unsupported version \"3\""},
+      {"plan 2", "trace 1", ":1: not a plan"},
       {"planner none", "planner no%2", ":2:"},
       {"signature 0123456789abcdef", "signature 0123456789ABCDEF", ":3:"},
       {"h200 4000", "h200 -1", ":4: the latency out is \"-1\""},
@@ -169,10 +215,26 @@ TEST(PlanFileTest, BadLinesAreNamed) {
       {"x 20 F", "x 20 X", ":10: unknown phase"},
       {"x 20 F 0", "x 20 F 1", ":10: the op has name 1 of 1"},
       {"x 20 F", "x 999999999999999999 F", ":10: the durations"},
-      {"1 - 0\n", "1 - 0,\n", ":10:"},
-      {"1 - 0\n", "1 - 0@0\n", ":10:"},
-      {"1 - 0\n", "1 - 0@9999999\n", ":10:"},
-      {"1 - 0\n", "1 - \n", ":10:"},
+      {" - 0\n", " - 0,\n", ":10:"},
+      {" - 0\n", " - 0@0\n", ":10:"},
+      {" - 0\n", " - 0@9999999\n", ":10:"},
+      {" - 0\n", " - \n", ":10:"},
+      {"as:80000001", "sa:80000001", ":10: the traits are"},
+      {"as:80000001", "as:8000000A", ":10: the traits are"},
+      {"as:80000001", "as:1", ":10: the traits are"},
+      {"as:80000001", "as:00000000", ":10: the traits are"},
+      {"as:80000001", "as:", ":10: the traits are"},
+      {"as:80000001", "a-", ":10: the traits are"},
+      {"r 0 0", "s ops 0\nr 0 0", ":11: sources are in a recorded iteration"},
+      {"r 0 0", "recorded ever 3 1 4 100\nr 0 0", ":11:"},
+      {"r 0 0", kRecorded + kRecorded + "r 0 0", ":12: a plan is made from one recorded"},
+      {"r 0 0", kRecorded + "s ops 0@2\nr 0 0", ":12: only ops run again"},
+      {"r 0 0", kRecorded + "s variables 0@1\nr 0 0", ":12: only ops run again"},
+      {"r 0 0", kRecorded + "s names 0\nr 0 0", ":12: unknown sources"},
+      {"r 0 0", kRecorded + "x 20 F 0 1 - - 0\nr 0 0", ":12: the op has name 0 of 0"},
+      {"r 0 0", kRecorded + "s ops 0\nn relu\nr 0 0", ":13: \"n\" comes too late"},
+      {"r 0 0", "recorded once 100 1 0 0\nr 0 0", ":15: the iteration has 100 positions"},
+      {"e 0 -\n", "e 0 -\n" + kRecorded, ":13: \"recorded\" comes too late"},
       {"r 0", "w 0", ":11: unknown line \"w\""},
       {"r 0", "r -1", ":11: the variable is"},
       {"r 0", "r 4294967296", ":11: the variable is"},
@@ -215,6 +277,8 @@ std::string Damage(std::string text, PlanRandom* random) {
                                           "0@1",
                                           "1@1048576",
                                           "0,1,2,3,4,5",
+                                          "0@1,1,2@1",
+                                          "a:00000001",
                                           "once",
                                           "workspace"};
   const std::size_t body = text.find("\nlimit");
@@ -238,16 +302,19 @@ std::string Damage(std::string text, PlanRandom* random) {
 TEST(PlanFileTest, WhateverIsReadCanBeChecked) {
   PlanRandom random(5);
   int read = 0;
+  int with_replays = 0;
   for (int k = 0; k < PlanCaseCount(3000); ++k) {
     const std::string text = Damage(FormatPlan(HardPlan(&random)), &random);
     try {
       const Plan plan = ParsePlan(text, "damaged");
       ++read;
+      with_replays += plan.rewriting ? 1 : 0;
       static_cast<void>(CheckPlan(plan));
     } catch (const InputError&) {
     }
   }
   EXPECT_GT(read, 0);
+  EXPECT_GT(with_replays, 0);
 }
 
 class PlanFileDiskTest : public testing::Test {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -52,13 +53,22 @@ class Parser {
   void ReadLimits();
   void ReadFootprint();
   void ReadIteration();
+  /// What follows the keyword of an iteration.
+  void ReadCycle(Problem* problem);
   // The rest: any number of each, in this order.
   void ReadBody();
   void ReadName();
   void ReadVariable();
   void ReadOp();
+  void ReadRecorded();
+  void ReadSources();
   void ReadResidency();
-  void ReadCommand(char letter);
+  void ReadExec();
+  void ReadCopyOut() { ReadCopy(Queue::kCopyOut); }
+  void ReadCopyIn() { ReadCopy(Queue::kCopyIn); }
+  void ReadCopy(Queue queue);
+  /// Ends a command.
+  void ReadWaits(Command command);
   void ReadQueue();
   void ReadChecksum();
 
@@ -74,8 +84,9 @@ class Parser {
   std::string Text(const char* what);
   trace::Phase ReadPhase();
   VariableKind ReadKind();
+  OpTraits ReadTraits();
   /// An index, or - for none.
-  CommandIndex ReadCopy(const char* what);
+  CommandIndex ReadCopyIndex(const char* what);
   /// Calls `add` with each index of a list and what it is back by; - is none.
   template <typename Add>
   void ReadList(const char* what, Add add);
@@ -85,6 +96,9 @@ class Parser {
   /// Refuses what would take so long, or copy so much, that sums of it overflow, and an iteration
   /// that is longer than what happens in it.
   void CheckTotals() const;
+  void CheckPositions(const Problem& problem) const;
+  /// What lines of a problem belong to: the one planned, or once that has ended the recorded one.
+  Problem& problem() { return plan_.rewriting ? plan_.rewriting->original : plan_.problem; }
 
   std::string source_;
   ChecksumMode mode_;
@@ -94,8 +108,9 @@ class Parser {
   bool finished_ = false;
   Checksum sum_;
   Plan plan_;
-  double total_bytes_ = 0;
+  double total_bytes_ = 0;  // Of the problem that is being read.
   double total_ns_ = 0;
+  double planned_ns_ = 0;  // Of the problem planned.
 };
 
 void Parser::Feed(std::string_view line, bool complete) {
@@ -120,7 +135,7 @@ void Parser::Feed(std::string_view line, bool complete) {
 
 Plan Parser::Finish() {
   if (line_number_ == 0) {
-    throw InputError(source_, 0, "the file is empty; a plan begins with the line \"plan 1\"");
+    throw InputError(source_, 0, "the file is empty; a plan begins with the line \"plan 2\"");
   }
   if (!finished_) FailCut();
   return std::move(plan_);
@@ -192,7 +207,32 @@ VariableKind Parser::ReadKind() {
   Fail(fmt::format("unknown kind of variable {}", Quote(field)));
 }
 
-CommandIndex Parser::ReadCopy(const char* what) {
+OpTraits Parser::ReadTraits() {
+  const std::string_view field = Field("the traits");
+  std::string_view rest = field;
+  const auto take = [&](char letter) {
+    const bool there = rest.starts_with(letter);
+    if (there) rest.remove_prefix(1);
+    return there;
+  };
+  OpTraits traits;
+  if (field == "-") return traits;
+  traits.replayable = take('a');
+  traits.random = take('s');
+  bool right = true;
+  if (take(':')) {
+    std::from_chars(rest.data(), rest.data() + rest.size(), traits.state_reads, 16);
+    right = traits.state_reads != 0 && rest == fmt::format("{:08x}", traits.state_reads);
+    rest = "";
+  }
+  if (!right || !rest.empty()) {
+    Fail(fmt::format("the traits are {}; expected -, or a, s, :STATE with 8 digits, in this order",
+                     Quote(field)));
+  }
+  return traits;
+}
+
+CommandIndex Parser::ReadCopyIndex(const char* what) {
   const std::string_view field = Field(what);
   if (field == "-") return -1;
   return static_cast<CommandIndex>(ToNumber(field, what, 0, kMaxIndex));
@@ -213,10 +253,10 @@ void Parser::ReadList(const char* what, Add add) {
 }
 
 void Parser::ReadVersion() {
-  if (Field("the format") != "plan") Fail("not a plan: the first line is not \"plan 1\"");
+  if (Field("the format") != "plan") Fail("not a plan: the first line is not \"plan 2\"");
   const std::string_view version = Field("the version");
-  if (version != "1") {
-    Fail(fmt::format("unsupported version {} of the plan format; this program reads version 1",
+  if (version != "2") {
+    Fail(fmt::format("unsupported version {} of the plan format; this program reads version 2",
                      Quote(version)));
   }
 }
@@ -258,58 +298,57 @@ void Parser::ReadFootprint() {
 
 void Parser::ReadIteration() {
   if (Field("a keyword") != "iteration") Fail("expected \"iteration cyclic|once ...\"");
-  Problem& problem = plan_.problem;
+  ReadCycle(&plan_.problem);
+}
+
+void Parser::ReadCycle(Problem* problem) {
   const std::string_view how = Field("how often it runs");
   if (how != "cyclic" && how != "once") {
     Fail(fmt::format("{} is neither cyclic nor once", Quote(how)));
   }
-  problem.cyclic = how == "cyclic";
-  problem.period = Number("the period", 1, kMaxPosition);
-  plan_.problem.laps = static_cast<std::int32_t>(Number("the iterations planned", 1, kMaxBack));
-  problem.iterations = Number("the iterations found", 0, kAnything);
-  problem.first_event = Number("the first event", 0, kAnything);
+  problem->cyclic = how == "cyclic";
+  problem->period = Number("the period", 1, kMaxPosition);
+  problem->laps = static_cast<std::int32_t>(Number("the iterations planned", 1, kMaxBack));
+  problem->iterations = Number("the iterations found", 0, kAnything);
+  problem->first_event = Number("the first event", 0, kAnything);
 }
 
 void Parser::ReadBody() {
+  using Reader = void (Parser::*)();
   struct Kind {
     std::string_view keyword;
     std::size_t stage;
+    Reader reader;
   };
-  constexpr std::array<Kind, 9> kKinds = {{{"n", 0},
-                                           {"v", 1},
-                                           {"x", 2},
-                                           {"r", 3},
-                                           {"e", 4},
-                                           {"o", 4},
-                                           {"i", 4},
-                                           {"q", 5},
-                                           {"checksum", 6}}};
+  // The lines of a problem come once more, after "recorded".
+  constexpr std::size_t kRecorded = 3;
+  constexpr std::array<Kind, 11> kKinds = {{{"n", 0, &Parser::ReadName},
+                                            {"v", 1, &Parser::ReadVariable},
+                                            {"x", 2, &Parser::ReadOp},
+                                            {"recorded", kRecorded, &Parser::ReadRecorded},
+                                            {"s", 7, &Parser::ReadSources},
+                                            {"r", 8, &Parser::ReadResidency},
+                                            {"e", 9, &Parser::ReadExec},
+                                            {"o", 9, &Parser::ReadCopyOut},
+                                            {"i", 9, &Parser::ReadCopyIn},
+                                            {"q", 10, &Parser::ReadQueue},
+                                            {"checksum", 11, &Parser::ReadChecksum}}};
   const std::string_view keyword = Field("what the line is");
-  const Kind* kind = nullptr;
-  for (const Kind& candidate : kKinds) {
-    if (candidate.keyword == keyword) kind = &candidate;
-  }
-  if (kind == nullptr) {
-    Fail(fmt::format("unknown line {}; n, v, x, r, e, o, i, q or checksum is expected",
+  const auto* const kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& candidate) {
+    return candidate.keyword == keyword;
+  });
+  if (kind == kKinds.end()) {
+    Fail(fmt::format("unknown line {}; n, v, x, recorded, s, r, e, o, i, q or checksum is expected",
                      Quote(keyword)));
   }
-  if (kind->stage < stage_) Fail(fmt::format("{} comes too late in the file", Quote(keyword)));
-  stage_ = kind->stage;
-  using Reader = void (Parser::*)();
-  constexpr std::array<Reader, 4> kReaders = {&Parser::ReadName, &Parser::ReadVariable,
-                                              &Parser::ReadOp, &Parser::ReadResidency};
-  if (stage_ < kReaders.size()) {
-    (this->*kReaders[stage_])();
-  } else if (stage_ == 4) {
-    ReadCommand(keyword.front());
-  } else if (stage_ == 5) {
-    ReadQueue();
-  } else {
-    ReadChecksum();
-  }
+  const bool again = kind->stage < kRecorded && plan_.rewriting;
+  const std::size_t stage = kind->stage + (again ? kRecorded + 1 : 0);
+  if (stage < stage_) Fail(fmt::format("{} comes too late in the file", Quote(keyword)));
+  stage_ = stage;
+  (this->*kind->reader)();
 }
 
-void Parser::ReadName() { plan_.problem.op_names.push_back(Text("the name")); }
+void Parser::ReadName() { problem().op_names.push_back(Text("the name")); }
 
 void Parser::ReadVariable() {
   Variable variable;
@@ -324,11 +363,11 @@ void Parser::ReadVariable() {
   if (total_bytes_ >= static_cast<double>(kMaxBytes)) {
     Fail("the sizes of all variables add up to 2^62 bytes or more");
   }
-  plan_.problem.variables.push_back(variable);
+  problem().variables.push_back(variable);
 }
 
 void Parser::ReadOp() {
-  Problem& problem = plan_.problem;
+  Problem& problem = this->problem();
   Op op;
   op.duration_ns = Number("the duration", 0, kAnything);
   total_ns_ += static_cast<double>(op.duration_ns);
@@ -339,6 +378,7 @@ void Parser::ReadOp() {
     Fail(fmt::format("the op has name {} of {}", op.name, problem.op_names.size()));
   }
   op.position = Number("the position", 0, kMaxPosition);
+  op.traits = ReadTraits();
   op.first_operand = static_cast<std::int64_t>(problem.operands.size());
   const auto add = [&](std::int32_t* count) {
     return [&problem, count](VariableIndex variable, std::int32_t age) {
@@ -351,26 +391,57 @@ void Parser::ReadOp() {
   problem.ops.push_back(op);
 }
 
+void Parser::ReadRecorded() {
+  if (plan_.rewriting) Fail("a plan is made from one recorded iteration, and this is the second");
+  planned_ns_ = std::exchange(total_ns_, 0);
+  total_bytes_ = 0;
+  ReadCycle(&plan_.rewriting.emplace().original);
+}
+
+void Parser::ReadSources() {
+  if (!plan_.rewriting) Fail("sources are in a recorded iteration, and there is none");
+  Rewriting& rewriting = *plan_.rewriting;
+  const std::string_view field = Field("what has sources");
+  if (field != "ops" && field != "variables") {
+    Fail(fmt::format("unknown sources of {}; expected ops or variables", Quote(field)));
+  }
+  ReadList("the sources", [&](std::int32_t index, std::int32_t again) {
+    if (again > (field == "ops" ? 1 : 0)) Fail("only ops run again, and there is only @1");
+    if (field == "variables") {
+      rewriting.variable_source.push_back(index);
+    } else {
+      rewriting.op_source.push_back(index);
+      rewriting.is_replay.push_back(static_cast<std::uint8_t>(again));
+    }
+  });
+}
+
 void Parser::ReadResidency() {
   Residency residency;
   residency.variable = Index("the variable");
   residency.begin = Number("the begin", 0, kMaxPosition);
   residency.end = Number("the end", 0, 2 * kMaxPosition);
   residency.offset = Size("the offset");
-  residency.copy_in = ReadCopy("the copy in");
-  residency.copy_out = ReadCopy("the copy out");
+  residency.copy_in = ReadCopyIndex("the copy in");
+  residency.copy_out = ReadCopyIndex("the copy out");
   plan_.residencies.push_back(residency);
 }
 
-void Parser::ReadCommand(char letter) {
+void Parser::ReadExec() {
   Command command;
-  if (letter == 'e') {
-    command.op = Index("the op");
-  } else {
-    command.queue = letter == 'o' ? Queue::kCopyOut : Queue::kCopyIn;
-    command.residency = Index("the residency");
-    command.host_offset = Size("the offset on the host");
-  }
+  command.op = Index("the op");
+  ReadWaits(std::move(command));
+}
+
+void Parser::ReadCopy(Queue queue) {
+  Command command;
+  command.queue = queue;
+  command.residency = Index("the residency");
+  command.host_offset = Size("the offset on the host");
+  ReadWaits(std::move(command));
+}
+
+void Parser::ReadWaits(Command command) {
   ReadList("what is waited for", [&](CommandIndex index, std::int32_t lag) {
     command.waits.push_back({index, lag});
   });
@@ -403,17 +474,22 @@ void Parser::ReadChecksum() {
   finished_ = true;
 }
 
-void Parser::CheckTotals() const {
-  const Machine& machine = plan_.machine;
+void Parser::CheckPositions(const Problem& problem) const {
   // Every position is a malloc, a free or an op; a few may be of what the iteration leaves out.
   constexpr std::size_t kSlack = 16;
-  const std::size_t events = 2 * plan_.problem.variables.size() + plan_.problem.ops.size();
-  if (static_cast<std::size_t>(plan_.problem.period) > events + kSlack) {
-    Fail(fmt::format("the iteration has {} positions and no more than {} events",
-                     plan_.problem.period, events));
+  const std::size_t events = 2 * problem.variables.size() + problem.ops.size();
+  if (static_cast<std::size_t>(problem.period) > events + kSlack) {
+    Fail(fmt::format("the iteration has {} positions and no more than {} events", problem.period,
+                     events));
   }
+}
+
+void Parser::CheckTotals() const {
+  const Machine& machine = plan_.machine;
+  CheckPositions(plan_.problem);
+  if (plan_.rewriting) CheckPositions(plan_.rewriting->original);
   double bytes = 0;
-  double ns = total_ns_;
+  double ns = plan_.rewriting ? planned_ns_ : total_ns_;
   for (const Command& command : plan_.commands) {
     if (command.queue == Queue::kCompute) continue;
     const auto r = static_cast<std::size_t>(command.residency);

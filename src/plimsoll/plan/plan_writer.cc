@@ -23,7 +23,8 @@ class PlanWriter {
 
   void Run() {
     AddHeader();
-    AddProblem();
+    AddProblem(plan_.problem);
+    if (plan_.rewriting) AddRewriting(*plan_.rewriting);
     for (const Residency& x : plan_.residencies) AddResidency(x);
     for (const Command& command : plan_.commands) AddCommand(command);
     for (int q = 0; q < kQueues; ++q) AddQueue(static_cast<Queue>(q));
@@ -51,20 +52,22 @@ class PlanWriter {
 
   void AddHeader() {
     const Machine& machine = plan_.machine;
-    const Problem& problem = plan_.problem;
-    Add("plan 1\nplanner {}\nsignature {:016x}\n", Escape(plan_.planner), plan_.signature);
+    Add("plan 2\nplanner {}\nsignature {:016x}\n", Escape(plan_.planner), plan_.signature);
     Add("machine {} {} {} {} {} {} {}\n", Escape(machine.name), machine.out_latency_ns,
         machine.in_latency_ns, machine.out_bytes_per_s, machine.in_bytes_per_s,
         machine.both_out_bytes_per_s, machine.both_in_bytes_per_s);
     Add("limit {} {}\n", plan_.limit_bytes, plan_.host_limit_bytes);
     Add("footprint {} {}\n", plan_.footprint_bytes, plan_.host_bytes);
-    Add("iteration {} {} {} {} {}", problem.cyclic ? "cyclic" : "once", problem.period,
+    AddIteration("iteration", plan_.problem);
+  }
+
+  void AddIteration(std::string_view keyword, const Problem& problem) {
+    Add("{} {} {} {} {} {}", keyword, problem.cyclic ? "cyclic" : "once", problem.period,
         problem.laps, problem.iterations, problem.first_event);
     EndLine();
   }
 
-  void AddProblem() {
-    const Problem& problem = plan_.problem;
+  void AddProblem(const Problem& problem) {
     for (const std::string& name : problem.op_names) {
       Add("n {}", Escape(name));
       EndLine();
@@ -77,11 +80,31 @@ class PlanWriter {
     for (const Op& op : problem.ops) {
       Add("x {} {} {} {} ", op.duration_ns, kPhaseLetters[static_cast<std::size_t>(op.phase)],
           op.name, op.position);
+      AddTraits(op.traits);
+      text_ += ' ';
       AddOperands(problem.reads(op));
       text_ += ' ';
       AddOperands(problem.writes(op));
       EndLine();
     }
+  }
+
+  void AddTraits(const OpTraits& traits) {
+    if (traits == OpTraits()) text_ += '-';
+    if (traits.replayable) text_ += 'a';
+    if (traits.random) text_ += 's';
+    if (traits.state_reads != 0) Add(":{:08x}", traits.state_reads);
+  }
+
+  /// Adds what was recorded, and how the problem planned is made of it.
+  void AddRewriting(const Rewriting& rewriting) {
+    AddIteration("recorded", rewriting.original);
+    AddProblem(rewriting.original);
+    AddLines("s ops ", rewriting.op_source.size(), [&](std::size_t k) {
+      AddBack(rewriting.op_source[k], k < rewriting.is_replay.size() ? rewriting.is_replay[k] : 0);
+    });
+    AddLines("s variables ", rewriting.variable_source.size(),
+             [&](std::size_t k) { AddBack(rewriting.variable_source[k], 0); });
   }
 
   /// Adds `index`, and what it is back by unless that is nothing.
@@ -132,14 +155,20 @@ class PlanWriter {
     EndLine();
   }
 
-  /// Adds the order of a queue, some of it a line, so that no line becomes too long.
   void AddQueue(Queue queue) {
-    constexpr std::size_t kPerLine = 16;
     const auto& commands = plan_.queues[static_cast<std::size_t>(queue)];
-    for (std::size_t k = 0; k < commands.size(); ++k) {
-      if (k % kPerLine == 0) Add("q {} ", Name(queue));
-      Add("{}", commands[k]);
-      if (k % kPerLine == kPerLine - 1 || k + 1 == commands.size()) {
+    AddLines(fmt::format("q {} ", Name(queue)), commands.size(),
+             [&](std::size_t k) { Add("{}", commands[k]); });
+  }
+
+  /// Adds a long list, some of it a line, so that no line becomes too long.
+  template <typename AddItem>
+  void AddLines(std::string_view begin, std::size_t count, AddItem add_item) {
+    constexpr std::size_t kPerLine = 16;
+    for (std::size_t k = 0; k < count; ++k) {
+      if (k % kPerLine == 0) text_ += begin;
+      add_item(k);
+      if (k % kPerLine == kPerLine - 1 || k + 1 == count) {
         EndLine();
       } else {
         text_ += ',';

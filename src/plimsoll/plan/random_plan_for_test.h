@@ -165,21 +165,21 @@ inline Bytes LeastPeak(const Problem& problem, const Decision& decision) {
   return *std::max_element(load.begin(), load.end());
 }
 
-/// Makes a plan of a random problem, decision and limit; nothing if none fits.
-inline std::optional<Plan> RandomPlan(PlanRandom* random) {
-  Problem problem;
+inline Decision RandomDecision(const Problem& problem, PlanRandom* random) {
   Decision decision;
-  do {  // Mostly something that is of use.
-    problem = Unroll(RandomProblem(random).Make());
-    decision = {};
-    const std::int64_t share = random->Between(1, 3);
-    for (const Gap& gap : ListGaps(problem, 0)) {
-      if (random->OneIn(share)) decision.swapped.push_back(gap);
-    }
-  } while (LeastPeak(problem, decision) == LeastPeak(problem, {}) && !random->OneIn(6));
+  const std::int64_t share = random->Between(1, 3);
+  for (const Gap& gap : ListGaps(problem, 0)) {
+    if (random->OneIn(share)) decision.swapped.push_back(gap);
+  }
+  return decision;
+}
+
+/// Makes a plan of a decision, with a random limit and machine; nothing if it does not fit.
+inline std::optional<Plan> RandomPlanOf(const Problem& problem, const Decision& decision,
+                                        PlanRandom* random) {
   const Bytes least = LeastPeak(problem, decision);
   ScheduleOptions options;
-  options.limit_bytes = random->Between(least, LeastPeak(problem, {}) + 2);
+  options.limit_bytes = random->Between(least, std::max(least, LeastPeak(problem, {})) + 2);
   // Mostly little room, so that much is away.
   if (!random->OneIn(4)) options.limit_bytes = least + random->Between(0, 1);
   options.host_limit_bytes = random->OneIn(4) ? random->Between(0, 20) : 1000;
@@ -188,6 +188,23 @@ inline std::optional<Plan> RandomPlan(PlanRandom* random) {
   auto made = MakePlan(problem, decision, RandomMachine(random), options);
   if (!std::holds_alternative<Plan>(made)) return std::nullopt;
   return std::get<Plan>(std::move(made));
+}
+
+/// Makes a plan of a problem, with a random decision and limit; nothing if none fits.
+/// REQUIRES: every variable has one instance.
+inline std::optional<Plan> RandomPlanOf(const Problem& problem, PlanRandom* random) {
+  return RandomPlanOf(problem, RandomDecision(problem, random), random);
+}
+
+/// Makes a plan of a random problem, decision and limit; nothing if none fits.
+inline std::optional<Plan> RandomPlan(PlanRandom* random) {
+  Problem problem;
+  Decision decision;
+  do {  // Mostly something that is of use.
+    problem = Unroll(RandomProblem(random).Make());
+    decision = RandomDecision(problem, random);
+  } while (LeastPeak(problem, decision) == LeastPeak(problem, {}) && !random->OneIn(6));
+  return RandomPlanOf(problem, decision, random);
 }
 
 /// Writes a plan for people who look for what is wrong with it.

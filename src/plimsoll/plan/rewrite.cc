@@ -14,9 +14,9 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 struct Use {
   VariableIndex variable = 0;
   std::int32_t version = 0;  ///< Of the variable, in writes since its malloc, before the op.
-  bool reads = false;
-  bool writes = false;
-  bool state = false;  ///< State that it updates on the side.
+  bool reads = false;        ///< Not counting state.
+  bool writes = false;       ///< Or updates it on the side, whether it is said to write it or not.
+  bool state = false;        ///< Is nothing but state that it updates on the side.
 };
 
 /// A malloc or a free.
@@ -62,9 +62,13 @@ struct Rewriter::Model {
         const bool state = !writes && k < 32 && (op.traits.state_reads >> k & 1) != 0;
         AddUse(i, operand.variable, writes, state, version);
       }
-      for (const Use& use : uses[i]) {
+      for (Use& use : uses[i]) {
+        use.state = use.state && !use.reads;
         users[At(use.variable)].push_back(static_cast<OpIndex>(i));
         if (!use.writes) continue;
+        // The version before, which it may leave in part as it was, is gone for good.
+        const bool persistent = problem.variables[At(use.variable)].persistent();
+        if (persistent && !use.state) replayable[i] = false;
         ++version[At(use.variable)];
         writers[At(use.variable)].push_back(static_cast<OpIndex>(i));
       }
@@ -79,8 +83,8 @@ struct Rewriter::Model {
       uses[op].push_back({v, version[At(v)], false, false, false});
       use = std::prev(uses[op].end());
     }
-    use->reads = use->reads || !writes;
-    use->writes = use->writes || writes;
+    use->reads = use->reads || (!writes && !state);
+    use->writes = use->writes || writes || state;
     use->state = use->state || state;
   }
 
@@ -170,6 +174,7 @@ class Pass {
         alive_[v] = true;
       }
     }
+    around_count_ = made().variables.size();
   }
 
   VariableIndex AddVariable(VariableIndex source) {
@@ -185,6 +190,8 @@ class Pass {
   /// Malloc of something that only replays need, right before its first op.
   VariableIndex AddScratch(VariableIndex source) {
     const VariableIndex scratch = AddVariable(source);
+    Variable& variable = made().variables.back();
+    if (variable.persistent()) variable.kind = VariableKind::kTemporary;
     ++next_position_;
     return scratch;
   }
@@ -335,7 +342,7 @@ class Pass {
     if (!model_.replayable[i] || --replays_left_ < 0) return Fail();
     std::map<VariableIndex, VariableIndex> mapped;
     for (const Use& use : model_.uses[i]) {
-      if (use.state || (use.variable == target && rebuilt != kNobody)) continue;
+      if (use.variable == target ? rebuilt != kNobody : use.state) continue;
       if (use.version == 0 && use.writes) continue;  // New: has its malloc below.
       mapped[use.variable] = Provide(use.variable, use.version, use.writes);
       if (failed_) return kNobody;
@@ -346,7 +353,7 @@ class Pass {
         mapped[use.variable] = rebuilt;
       } else if (!mapped.contains(use.variable)) {
         mapped[use.variable] = AddScratch(use.variable);
-        if (use.state) passing.push_back(mapped[use.variable]);
+        if (use.state && use.variable != target) passing.push_back(mapped[use.variable]);
       }
     }
     for (const VariableIndex v : model_.workspaces[i]) passing.push_back(AddScratch(v));
@@ -368,11 +375,13 @@ class Pass {
       Variable& variable = made().variables[v];
       const VariableIndex source = result_.variable_source[v];
       const Variable& old = old_.variables[At(source)];
-      if (old.persistent()) {
+      if (variable.persistent()) {
         variable.begin = 0;
         variable.end = made().period;
-      } else if (!model_.IsInside(source)) {
-        variable.end = new_position_[At(old.end - old_.period)] + made().period;
+      } else if (v < around_count_) {
+        // Not before the end, even if all that came before its free was no event.
+        const Position end = std::max<Position>(new_position_[At(old.end - old_.period)], 1);
+        variable.end = end + made().period;
       } else if (variable.end < 0) {
         variable.end = made().period;
       }
@@ -387,6 +396,7 @@ class Pass {
   OpIndex current_op_ = 0;  // Recorded; the one that everything is rebuilt for.
   Rewritten result_;
   bool failed_ = false;
+  std::size_t around_count_ = 0;  // Variables that are there from the beginning on, the first ones.
   Position next_position_ = 0;
   std::size_t next_event_ = 0;
   std::vector<Position> new_position_;  // Per recorded position of an event.
@@ -411,11 +421,12 @@ const std::vector<Gap>& Rewriter::gaps() const { return model_->gaps; }
 bool Rewriter::CanDrop(std::size_t gap) const {
   const Gap& x = model_->gaps[gap];
   if (!model_->IsInside(x.variable)) return false;
-  for (const OpIndex writer : model_->writers[At(x.variable)]) {
+  const std::vector<OpIndex>& writers = model_->writers[At(x.variable)];
+  for (const OpIndex writer : writers) {
     if (writer > x.after) break;
     if (!model_->replayable[At(writer)]) return false;
   }
-  return model_->writers[At(x.variable)].front() <= x.after;
+  return !writers.empty() && writers.front() <= x.after;
 }
 
 std::optional<Rewritten> Rewriter::Rewrite(const std::vector<bool>& dropped,
