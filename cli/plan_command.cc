@@ -25,7 +25,7 @@ struct Options {
   PlanSettings settings;
   std::string limit;
   std::optional<std::string> max_overhead;
-  std::string planner = "autoswap-bo";
+  std::string planner = "joint";
   std::optional<std::string> output;
   bool json = false;
 };

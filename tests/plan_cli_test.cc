@@ -137,11 +137,11 @@ TEST_F(PlanCliTest, AutoSaysWhenEveryLimitHasOverhead) {
   EXPECT_FALSE(fs::exists(Path("a.plan")));
 }
 
-TEST_F(PlanCliTest, TheDefaultsAreAutoSwapAndAnH200) {
+TEST_F(PlanCliTest, TheDefaultsAreJointAndAnH200) {
   const Result result = Run("plan " + kKMeans + " --limit 110% -o " + Path("k.plan") + " --json");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json row = Json::parse(result.out);
-  EXPECT_EQ(row.at("planner"), "autoswap-bo");
+  EXPECT_EQ(row.at("planner"), "joint");
   const plan::Plan plan = plan::ReadPlan(Path("k.plan"));
   EXPECT_EQ(plan.machine.name, "h200");
   EXPECT_EQ(plan.problem.laps, 2) << "the centroids have two instances";

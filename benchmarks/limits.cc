@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What does a limit cost? For every trace and a few limits, the overhead of `joint`, which swaps
+// and recomputes, in percent, with the footprint under the limit and every plan proved; then the
+// medians over the traces that fit at every limit.
+//
+//   limits [--seconds S] TRACE...
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plimsoll/base/clock.h"
+#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/load_profile.h"
+#include "plimsoll/planners/planner.h"
+#include "plimsoll/report/table.h"
+#include "plimsoll/trace/reader.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr std::array kPercents = {80, 60, 50, 40, 30};
+
+struct Row {
+  std::string trace;
+  std::array<double, kPercents.size()> overheads{};  ///< Percent; negative if it does not fit.
+  double longest_seconds = 0;
+};
+
+Row Measure(const std::string& path, double seconds) {
+  Row row{.trace = std::filesystem::path(path).filename().string()};
+  row.trace = row.trace.substr(0, row.trace.find('.'));
+  const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
+  const plan::Problem problem = plan::Unroll(recorded);
+  const Bytes peak = plan::ProfileLoad(recorded).peak_bytes;
+  for (std::size_t k = 0; k < kPercents.size(); ++k) {
+    planners::PlannerOptions options;
+    options.limit_bytes = peak / 100 * kPercents[k];
+    options.time_budget_seconds = seconds;
+    const Stopwatch watch;
+    const planners::Outcome outcome = planners::MakePlan(*planners::FindPlanner("joint"), problem,
+                                                         *plan::FindMachine("h200"), options);
+    row.longest_seconds = std::max(row.longest_seconds, watch.seconds());
+    row.overheads[k] = -1;
+    if (!outcome.plan) continue;
+    row.overheads[k] = 100 * (static_cast<double>(outcome.timeline.iteration_ns) /
+                                  static_cast<double>(problem.iteration_ns()) -
+                              1);
+  }
+  return row;
+}
+
+std::string Cell(double overhead) { return overhead < 0 ? "-" : fmt::format("{:.2f}", overhead); }
+
+void PrintMedians(const std::vector<Row>& rows) {
+  fmt::print("\nmedian over the traces that fit at every limit, percent:");
+  for (std::size_t k = 0; k < kPercents.size(); ++k) {
+    std::vector<double> values;
+    for (const Row& row : rows) {
+      const bool everywhere = std::all_of(row.overheads.begin(), row.overheads.end(),
+                                          [](double overhead) { return overhead >= 0; });
+      if (everywhere) values.push_back(row.overheads[k]);
+    }
+    if (values.empty()) continue;
+    std::nth_element(values.begin(),
+                     values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+    fmt::print("  {:.2f} at {} %", values[values.size() / 2], kPercents[k]);
+  }
+  fmt::print("\n");
+}
+
+int Main(int argc, char** argv) {
+  double seconds = 5;
+  std::vector<std::string> paths;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--seconds" && i + 1 < argc) {
+      seconds = std::atof(argv[++i]);
+    } else {
+      paths.emplace_back(argv[i]);
+    }
+  }
+  if (paths.empty() || !(seconds > 0)) {
+    fmt::print(stderr, "usage: limits [--seconds S] TRACE...\n");
+    return 2;
+  }
+  std::vector<Row> rows;
+  report::Table table({"trace", "80 %", "60 %", "50 %", "40 %", "30 %", "planning at most"});
+  for (const std::string& path : paths) {
+    fmt::print(stderr, "{}\n", path);
+    rows.push_back(Measure(path, seconds));
+    std::vector<std::string> cells = {rows.back().trace};
+    for (const double overhead : rows.back().overheads) cells.push_back(Cell(overhead));
+    cells.push_back(fmt::format("{:.1f} s", rows.back().longest_seconds));
+    table.Add(cells);
+  }
+  fmt::print(
+      "overhead of joint in percent, by the limit in percent of the peak load; link h200, "
+      "{} s a plan; every plan proved\n\n{}",
+      seconds, table.Render());
+  PrintMedians(rows);
+  return 0;
+}
+
+}  // namespace
+}  // namespace plimsoll
+
+int main(int argc, char** argv) { return plimsoll::Main(argc, argv); }
