@@ -5,6 +5,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/random_plan_for_test.h"
@@ -34,6 +35,46 @@ TEST(CheckReplayRandomTest, AcceptedPlansWithReplaysComputeTheSame) {
   }
   EXPECT_GT(made, cases / 20);
   std::cout << made << " plans with replays of " << cases << " problems\n";
+}
+
+/// The position behind the last op that names a variable, and whether a recorded one does.
+struct LastUse {
+  Position behind = 0;
+  bool recorded = false;
+};
+
+std::vector<LastUse> ListLastUses(const Replayed& replayed) {
+  const Problem& problem = replayed.problem;
+  std::vector<LastUse> uses(problem.variables.size());
+  for (std::size_t i = 0; i < problem.ops.size(); ++i) {
+    const Op& op = problem.ops[i];
+    for (std::int32_t k = 0; k < op.read_count + op.write_count; ++k) {
+      const Operand& operand = problem.operands[replays::At(op.first_operand + k)];
+      LastUse& use = uses[replays::At(operand.variable)];
+      use.behind = op.position + 1;
+      use.recorded = use.recorded || replayed.rewriting.is_replay[i] == 0;
+    }
+  }
+  return uses;
+}
+
+TEST(CheckReplayRandomTest, WhatOnlyReplaysUseDoesNotLastToTheEnd) {
+  const int cases = PlanCaseCount(4000);
+  int found = 0;
+  for (int c = 0; c < cases; ++c) {
+    PlanRandom random(static_cast<std::uint64_t>(c));
+    const std::optional<Replayed> replayed = replays::RandomReplayed(&random);
+    if (!replayed) continue;
+    const std::vector<LastUse> uses = ListLastUses(*replayed);
+    for (std::size_t v = 0; v < uses.size(); ++v) {
+      const Variable& variable = replayed->problem.variables[v];
+      const bool around = variable.persistent() || variable.end > replayed->problem.period;
+      if (uses[v].recorded || uses[v].behind == 0 || around) continue;
+      ++found;
+      EXPECT_LT(variable.end, replayed->problem.period) << "variable " << v << ", case " << c;
+    }
+  }
+  EXPECT_GT(found, cases / 20);
 }
 
 struct Tally {

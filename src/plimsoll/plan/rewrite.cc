@@ -382,8 +382,10 @@ class Pass {
         // Not before the end, even if all that came before its free was no event.
         const Position end = std::max<Position>(new_position_[At(old.end - old_.period)], 1);
         variable.end = end + made().period;
-      } else if (variable.end < 0) {
+      } else if (variable.end < 0 && holder_[At(source)] == static_cast<VariableIndex>(v)) {
         variable.end = made().period;
+      } else if (variable.end < 0) {
+        EndAfterLastUse(static_cast<VariableIndex>(v));  // A second one of the same content.
       }
     }
   }
