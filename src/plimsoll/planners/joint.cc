@@ -13,8 +13,9 @@
 //   4. Search: random changes of one or two gaps, kept if the rehearsed iteration gets shorter,
 //      until the budget ends.
 //
-// All of it for several targets under the limit, since fragmentation takes an unknown part of it;
-// the plan that is predicted to be fastest is placed first.
+// All of it for ever lower targets under the limit until a plan can be placed, since fragmentation
+// takes an unknown part of it. In the end, what the planners that only swap would do is looked at,
+// and taken if it is better.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -94,8 +95,10 @@ class Joint {
       best = std::move(attempt);
       if (best->plan() != nullptr) break;
     }
-    if (!best || best->plan() == nullptr) return MakeSmallest(question_);
-    Improve(&state, &*best);
+    if (!best || best->plan() == nullptr) best = MakeSmallest(question_);
+    if (best->plan() == nullptr) return std::move(*best);
+    if (state.time_ns < kNever) Improve(&state, &*best);
+    TakeBetterRival(&*best);
     return std::move(*best);
   }
 
@@ -538,6 +541,30 @@ class Joint {
     }
   }
 
+  /// Looks at what the planners that only swap would do, and takes it if it is better.
+  void TakeBetterRival(Attempt* best) const {
+    Nanoseconds made_ns = sim::Simulate(*best->plan()).iteration_ns;
+    const auto take = [&](Attempt attempt) {
+      if (attempt.plan() == nullptr) return;
+      const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;
+      if (ns >= made_ns) return;
+      made_ns = ns;
+      *best = std::move(attempt);
+    };
+    bool close = false;
+    for (const Planner& rival : Planners()) {
+      if (rival.decide == nullptr || made_ns <= question_.problem.iteration_ns()) continue;
+      const Decider decide = rival.decide(question_);
+      const auto predicted =
+          plan::PredictIteration(question_.problem, decide(question_.options.limit_bytes),
+                                 question_.machine, ToScheduleOptions(question_.options));
+      if (!predicted) continue;
+      close = close || *predicted < made_ns + made_ns / 4;
+      if (*predicted < made_ns) take(MakeFit(question_, decide, made_ns));
+    }
+    if (close && made_ns > question_.problem.iteration_ns()) take(PlanBayes(question_));
+  }
+
   void Report(double ns) const {
     if (question_.options.on_progress) {
       question_.options.on_progress(static_cast<Nanoseconds>(ns));
@@ -547,13 +574,24 @@ class Joint {
   Attempt Make(const State& state, Bytes target) {
     plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
     schedule.load_limit_bytes = target;
+    const auto replays = std::count(state.rewritten->is_replay.begin(),
+                                    state.rewritten->is_replay.end(), std::uint8_t{1});
+    if (replays == 0) return MakeOfRecorded(state, schedule);
     auto made = plan::MakePlan(state.rewritten->problem, state.swaps, question_.machine, schedule);
     if (auto* plan = std::get_if<plan::Plan>(&made)) {
-      if (state.rewritten->replay_ns > 0) {
-        plan->rewriting = plan::ToRewriting(question_.problem, *state.rewritten);
-      }
+      plan->rewriting = plan::ToRewriting(question_.problem, *state.rewritten);
     }
     return {state.swaps, std::move(made), target};
+  }
+
+  /// Makes a plan without replays of the problem as it was recorded.
+  Attempt MakeOfRecorded(const State& state, const plan::ScheduleOptions& schedule) const {
+    plan::Decision decision;
+    for (std::size_t g = 0; g < gaps_.size(); ++g) {
+      if (state.choices[g] == Choice::kSwap) decision.swapped.push_back(gaps_[g]);
+    }
+    auto made = plan::MakePlan(question_.problem, decision, question_.machine, schedule);
+    return {std::move(decision), std::move(made), *schedule.load_limit_bytes};
   }
 
   const Question& question_;

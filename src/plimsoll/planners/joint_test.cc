@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "plimsoll/plan/check.h"
+#include "plimsoll/plan/load_profile.h"
+#include "plimsoll/planners/planner.h"
+#include "plimsoll/trace/reader.h"
+
+namespace plimsoll::planners {
+namespace {
+
+plan::Problem Read(const std::string& name) {
+  const std::string path = PLIMSOLL_DATA_DIR "/traces/" + name + ".trace.gz";
+  return plan::Unroll(plan::MakeProblem(trace::ReadTrace(path)));
+}
+
+PlannerOptions AtPercent(const plan::Problem& problem, int percent, std::int64_t evaluations) {
+  PlannerOptions options;
+  options.limit_bytes = plan::ProfileLoad(problem).peak_bytes * percent / 100;
+  options.evaluations = evaluations;
+  return options;
+}
+
+Outcome Plan(std::string_view planner, const plan::Problem& problem,
+             const PlannerOptions& options) {
+  return MakePlan(*FindPlanner(planner), problem, *plan::FindMachine("h200"), options);
+}
+
+double Overhead(const Outcome& outcome, const plan::Problem& problem) {
+  return static_cast<double>(outcome.timeline.iteration_ns) /
+             static_cast<double>(problem.iteration_ns()) -
+         1;
+}
+
+TEST(JointTest, HalfTheMemoryOfAResNetCostsAFewPercent) {
+  const plan::Problem problem = Read("resnet50_b64");
+  const PlannerOptions options = AtPercent(problem, 50, 3000);
+  const Outcome outcome = Plan("joint", problem, options);
+  ASSERT_TRUE(outcome.plan);
+  EXPECT_TRUE(plan::CheckPlan(*outcome.plan).empty());
+  EXPECT_LE(outcome.plan->footprint_bytes, options.limit_bytes);
+  // Swapping alone costs twice the iteration.
+  EXPECT_LT(Overhead(outcome, problem), 0.12);
+  ASSERT_TRUE(outcome.plan->rewriting);
+  EXPECT_EQ(outcome.plan->rewriting->original, problem);
+}
+
+TEST(JointTest, IsNotBehindSwappingAlone) {
+  for (const char* name : {"resnet18_b100", "vgg11_cifar_b100", "unet_b8_256", "alexnet_b256"}) {
+    const plan::Problem problem = Read(name);
+    for (const int percent : {90, 70}) {
+      SCOPED_TRACE(std::string(name) + " at " + std::to_string(percent) + " %");
+      const PlannerOptions options = AtPercent(problem, percent, 1500);
+      const Outcome joint = Plan("joint", problem, options);
+      for (const char* rival : {"autoswap-swdoa", "autoswap-doa", "vdnn-conv", "tflms"}) {
+        const Outcome other = Plan(rival, problem, options);
+        if (!other.plan) continue;
+        ASSERT_TRUE(joint.plan) << rival;
+        EXPECT_LE(joint.timeline.iteration_ns, other.timeline.iteration_ns) << rival;
+      }
+    }
+  }
+}
+
+TEST(JointTest, EqualEvaluationsGiveEqualPlans) {
+  const plan::Problem problem = Read("resnet18_b100");
+  const PlannerOptions options = AtPercent(problem, 60, 800);
+  const Outcome one = Plan("joint", problem, options);
+  const Outcome two = Plan("joint", problem, options);
+  ASSERT_TRUE(one.plan && two.plan);
+  EXPECT_EQ(*one.plan, *two.plan);
+}
+
+TEST(JointTest, AnAmpleLimitCostsNothing) {
+  const plan::Problem problem = Read("vgg11_cifar_b100");
+  const Outcome outcome = Plan("joint", problem, AtPercent(problem, 110, 0));
+  ASSERT_TRUE(outcome.plan);
+  EXPECT_FALSE(outcome.plan->rewriting);
+  EXPECT_EQ(outcome.timeline.iteration_ns, problem.iteration_ns());
+}
+
+}  // namespace
+}  // namespace plimsoll::planners
