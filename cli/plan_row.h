@@ -29,7 +29,8 @@ struct PlanRow {
   Nanoseconds iteration_ns = 0;
   Bytes swapped_bytes = 0;
   Bytes recomputed_bytes = 0;
-  Nanoseconds bound_ns = 0;      ///< No plan that swaps is faster.
+  /// No plan is faster; if it recomputes nothing, no plan that swaps and does nothing else.
+  Nanoseconds bound_ns = 0;
   Nanoseconds avoidable_ns = 0;  ///< Of the overhead: planners::AvoidableOverhead().
   bool valid = false;
 
@@ -42,6 +43,8 @@ struct PlanRow {
   Bytes largest_op_bytes = 0;
 
   double overhead() const { return OfUnlimited(iteration_ns - unlimited_ns); }
+  /// What is left between the iteration and its bound.
+  double gap() const { return OfUnlimited(iteration_ns - bound_ns); }
   double avoidable_overhead() const { return OfUnlimited(avoidable_ns); }
 
  private:
