@@ -126,6 +126,7 @@ nlohmann::ordered_json ToJson(const PlanRow& row) {
     json["valid"] = row.valid;
     return json;
   }
+  if (row.bound_ns > 0) json["bound_ns"] = row.bound_ns;
   json[row.host_misfit ? "needed_host_bytes" : "needed_bytes"] = row.needed_bytes;
   json["smallest_limit_bytes"] = row.smallest_limit_bytes;
   if (row.largest_op >= 0) {
@@ -216,6 +217,17 @@ void ExplainMisfit(const PlanRow& row) {
              "plimsoll: {} finds no plan that fits, though there is one at {} bytes; try another "
              "planner, or \"--planner geeps --least-bytes 1\"\n",
              row.planner, row.smallest_limit_bytes);
+}
+
+void ExplainNearestMisfit(const std::vector<PlanRow>& rows) {
+  // The last planner asked at the highest limit.
+  ExplainMisfit(*std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.limit_bytes <= b.limit_bytes;
+  }));
+}
+
+bool AnyFits(const std::vector<PlanRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const PlanRow& row) { return row.fits; });
 }
 
 }  // namespace plimsoll::cli
