@@ -127,4 +127,21 @@ PlanRow Asker::DescribeMisfit(const planners::Planner& planner, Bytes limit_byte
   return row;
 }
 
+std::vector<PlanRow> AskAll(const PlanInput& input, const std::vector<Bytes>& limits,
+                            const std::vector<const planners::Planner*>& chosen,
+                            const Interrupt& interrupt) {
+  std::vector<PlanRow> rows;
+  Asker asker(input, interrupt);
+  const std::size_t count = limits.size() * chosen.size();
+  while (rows.size() < count && (rows.empty() || !interrupt.requested())) {
+    const planners::Planner& planner = *chosen[rows.size() % chosen.size()];
+    rows.push_back(asker.Ask(planner, limits[rows.size() / chosen.size()]).row);
+  }
+  if (rows.size() < count) {
+    fmt::print(stderr, "plimsoll: interrupted: the best plan so far is kept, {} of {} rows\n",
+               rows.size(), count);
+  }
+  return rows;
+}
+
 }  // namespace plimsoll::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "cli/interrupt.h"
 #include "cli/plan_input.h"
@@ -40,5 +41,11 @@ class Asker {
   const Interrupt& interrupt_;
   std::optional<Bytes> smallest_limit_bytes_;  // Found when it is first asked for.
 };
+
+/// Asks every planner at every limit. An interrupt ends it with the rows so far, and says so on
+/// stderr.
+std::vector<PlanRow> AskAll(const PlanInput& input, const std::vector<Bytes>& limits,
+                            const std::vector<const planners::Planner*>& chosen,
+                            const Interrupt& interrupt);
 
 }  // namespace plimsoll::cli

@@ -23,6 +23,7 @@ void AddPlanCommand(CLI::App& app, ExitCode& exit_code);
 void AddCheckCommand(CLI::App& app, ExitCode& exit_code);
 void AddSimulateCommand(CLI::App& app, ExitCode& exit_code);
 void AddCompareCommand(CLI::App& app, ExitCode& exit_code);
+void AddCurveCommand(CLI::App& app, ExitCode& exit_code);
 void AddPlannersCommand(CLI::App& app, ExitCode& exit_code);
 void AddGenerateCommand(CLI::App& app, ExitCode& exit_code);
 

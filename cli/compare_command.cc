@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,21 +21,6 @@ struct Options {
   bool csv = false;
 };
 
-/// Asks every planner at every limit, until interrupted.
-std::vector<PlanRow> AskAll(const PlanInput& input, const std::vector<Bytes>& limits,
-                            const std::vector<const planners::Planner*>& chosen,
-                            const Interrupt& interrupt) {
-  std::vector<PlanRow> rows;
-  Asker asker(input, interrupt);
-  for (const Bytes limit_bytes : limits) {
-    for (const planners::Planner* planner : chosen) {
-      rows.push_back(asker.Ask(*planner, limit_bytes).row);
-      if (interrupt.requested()) return rows;
-    }
-  }
-  return rows;
-}
-
 void Print(const Options& options, const std::vector<PlanRow>& rows, const std::string& link) {
   if (options.json) {
     auto json = nlohmann::ordered_json::array();
@@ -58,18 +40,9 @@ ExitCode Run(const Options& options) {
   const PlanInput input = ReadPlanInput(options.settings);
   const std::vector<Bytes> limits = ParseLimits("--limits", options.limits, input.peak_load_bytes);
   const std::vector<PlanRow> rows = AskAll(input, limits, chosen, interrupt);
-  if (rows.size() < limits.size() * chosen.size()) {
-    fmt::print(stderr, "plimsoll: interrupted: the best plan so far is kept, {} of {} rows\n",
-               rows.size(), limits.size() * chosen.size());
-  }
   Print(options, rows, input.machine.name);
-  const bool any =
-      std::any_of(rows.begin(), rows.end(), [](const PlanRow& row) { return row.fits; });
-  if (any) return ExitCode::kDone;
-  // The last planner asked at the highest limit came nearest.
-  ExplainMisfit(*std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.limit_bytes <= b.limit_bytes;
-  }));
+  if (AnyFits(rows)) return ExitCode::kDone;
+  ExplainNearestMisfit(rows);
   return ExitCode::kNoAnswer;
 }
 

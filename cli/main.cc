@@ -35,6 +35,7 @@ ExitCode Run(int argc, char** argv) {
   AddCheckCommand(app, exit_code);
   AddSimulateCommand(app, exit_code);
   AddCompareCommand(app, exit_code);
+  AddCurveCommand(app, exit_code);
   AddPlannersCommand(app, exit_code);
   AddGenerateCommand(app, exit_code);
   try {

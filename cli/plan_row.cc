@@ -9,6 +9,7 @@
 
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/load_profile.h"
+#include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/planners/reduction.h"
 #include "plimsoll/planners/swap_bound.h"
 #include "plimsoll/report/table.h"
@@ -43,6 +44,15 @@ Bytes Recomputed(const plan::Plan& plan) {
   return total;
 }
 
+/// What no plan of this kind beats: one that recomputes, or one that swaps and does nothing else.
+Nanoseconds Bound(const plan::Problem& recorded, const plan::Plan& plan) {
+  const bool recomputes = plan.rewriting.has_value();
+  const Nanoseconds bound =
+      planners::JointBound(recorded, plan.machine, plan.limit_bytes, recomputes);
+  if (recomputes) return bound;
+  return std::max(bound, planners::SwapBound(recorded, plan.machine, plan.limit_bytes));
+}
+
 std::string Milliseconds(Nanoseconds ns) {
   return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
 }
@@ -53,14 +63,15 @@ std::vector<std::string> ToCells(const PlanRow& row) {
   std::vector<std::string> cells = {Printable(row.planner), FormatBytes(row.limit_bytes),
                                     fmt::format("{:.1f} %", 100 * share)};
   if (row.fits) {
-    cells.insert(cells.end(), {FormatBytes(row.footprint_bytes), Milliseconds(row.iteration_ns),
-                               fmt::format("{:.2f} %", 100 * row.overhead()),
-                               Milliseconds(row.bound_ns), FormatBytes(row.swapped_bytes),
-                               FormatBytes(row.recomputed_bytes), FormatBytes(row.host_bytes)});
+    cells.insert(cells.end(),
+                 {FormatBytes(row.footprint_bytes), Milliseconds(row.iteration_ns),
+                  fmt::format("{:.2f} %", 100 * row.overhead()), Milliseconds(row.bound_ns),
+                  fmt::format("{:.2f} %", 100 * row.gap()), FormatBytes(row.swapped_bytes),
+                  FormatBytes(row.recomputed_bytes), FormatBytes(row.host_bytes)});
   } else {
     cells.insert(cells.end(), {fmt::format("needs {}{}", FormatBytes(row.needed_bytes),
                                            row.host_misfit ? " on the host" : ""),
-                               "-", "-", "-", "-", "-", "-"});
+                               "-", "-", "-", "-", "-", "-", "-"});
   }
   cells.push_back(fmt::format("{:.3f} s", row.planning_seconds));
   return cells;
@@ -89,11 +100,7 @@ PlanRow DescribePlan(const plan::Plan& plan, const sim::Timeline& timeline) {
   row.iteration_ns = timeline.iteration_ns / plan.problem.laps;
   row.swapped_bytes = CopiedOut(plan) / plan.problem.laps;
   row.recomputed_bytes = Recomputed(plan) / plan.problem.laps;
-  row.bound_ns = row.unlimited_ns;
-  if (!plan.rewriting) {
-    row.bound_ns =
-        planners::SwapBound(plan.problem, plan.machine, plan.limit_bytes) / plan.problem.laps;
-  }
+  row.bound_ns = Bound(recorded, plan) / plan.problem.laps;
   row.avoidable_ns = planners::AvoidableOverhead(plan, timeline) / plan.problem.laps;
   row.valid = plan::CheckPlan(plan, 1).empty();
   return row;
@@ -119,6 +126,7 @@ nlohmann::ordered_json ToJson(const PlanRow& row) {
     json["valid"] = row.valid;
     return json;
   }
+  if (row.bound_ns > 0) json["bound_ns"] = row.bound_ns;
   json[row.host_misfit ? "needed_host_bytes" : "needed_bytes"] = row.needed_bytes;
   json["smallest_limit_bytes"] = row.smallest_limit_bytes;
   if (row.largest_op >= 0) {
@@ -145,7 +153,7 @@ void PrintTable(const std::vector<PlanRow>& rows, const std::string& link) {
              FormatBytes(any.peak_load_bytes), any.peak_load_bytes, Milliseconds(any.unlimited_ns),
              Printable(link));
   report::Table table({"planner", "limit", "of peak", "footprint", "iteration", "overhead", "bound",
-                       "swapped", "recomputed", "host", "planning"});
+                       "gap", "swapped", "recomputed", "host", "planning"});
   for (const PlanRow& row : rows) table.Add(ToCells(row));
   fmt::print("{}", table.Render());
 }
@@ -209,6 +217,17 @@ void ExplainMisfit(const PlanRow& row) {
              "plimsoll: {} finds no plan that fits, though there is one at {} bytes; try another "
              "planner, or \"--planner geeps --least-bytes 1\"\n",
              row.planner, row.smallest_limit_bytes);
+}
+
+void ExplainNearestMisfit(const std::vector<PlanRow>& rows) {
+  // The last planner asked at the highest limit.
+  ExplainMisfit(*std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.limit_bytes <= b.limit_bytes;
+  }));
+}
+
+bool AnyFits(const std::vector<PlanRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const PlanRow& row) { return row.fits; });
 }
 
 }  // namespace plimsoll::cli

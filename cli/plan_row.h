@@ -9,7 +9,7 @@
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/sim/simulate.h"
 
-/// What `plan`, `simulate` and `compare` say about a plan.
+/// What `plan`, `simulate`, `compare` and `curve` say about a plan.
 namespace plimsoll::cli {
 
 /// The answer of one planner at one limit. Times and copies are of one iteration of the program.
@@ -21,6 +21,9 @@ struct PlanRow {
   std::optional<Bytes> load_min_bytes{};
   Nanoseconds unlimited_ns = 0;
   double planning_seconds = 0;
+  /// No plan is faster; if it recomputes nothing, no plan that swaps and does nothing else. 0 if
+  /// not known: of what does not fit, only `curve` says it.
+  Nanoseconds bound_ns = 0;
   bool fits = false;
 
   // If it fits.
@@ -29,7 +32,6 @@ struct PlanRow {
   Nanoseconds iteration_ns = 0;
   Bytes swapped_bytes = 0;
   Bytes recomputed_bytes = 0;
-  Nanoseconds bound_ns = 0;      ///< No plan that swaps is faster.
   Nanoseconds avoidable_ns = 0;  ///< Of the overhead: planners::AvoidableOverhead().
   bool valid = false;
 
@@ -42,6 +44,8 @@ struct PlanRow {
   Bytes largest_op_bytes = 0;
 
   double overhead() const { return OfUnlimited(iteration_ns - unlimited_ns); }
+  /// What is left between the iteration and its bound.
+  double gap() const { return OfUnlimited(iteration_ns - bound_ns); }
   double avoidable_overhead() const { return OfUnlimited(avoidable_ns); }
 
  private:
@@ -67,5 +71,8 @@ void PrintCsv(const std::vector<PlanRow>& rows);
 
 /// Says on stderr why nothing fits, and from where on something does.
 void ExplainMisfit(const PlanRow& row);
+/// The same for many rows, none of which fits: of the planner that came nearest. REQUIRES: a row.
+void ExplainNearestMisfit(const std::vector<PlanRow>& rows);
+bool AnyFits(const std::vector<PlanRow>& rows);
 
 }  // namespace plimsoll::cli

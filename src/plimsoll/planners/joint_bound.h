@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "plimsoll/plan/machine.h"
+#include "plimsoll/plan/problem.h"
+
+namespace plimsoll::planners {
+
+/// Returns a time that no iteration of a plan can beat, at this limit, on this machine, whether it
+/// swaps, recomputes or does both; or, if it may not recompute, swaps and does nothing else. At
+/// least the sum of the ops. Whether any plan meets the limit is another question
+/// (plan::LoadOps()).
+///
+/// Proof. Take any recorded op p, and the moment at which it begins, once per iteration. As in
+/// swap_bound.h, of what has content from before and is needed later (held, see plan/op_load.h), at
+/// least E = held + new - limit bytes are not on the device at that moment, and p touches none of
+/// them. They are of three kinds.
+///
+///   - What is malloc'ed before p and freed behind it, in this iteration: a candidate. If some
+///     version of it, since its malloc, is on the host then it is *swapped*: that version went out
+///     after the first op that wrote it and before p, and comes in behind the beginning of p and
+///     before the next op that touches it. If there is no version of it anywhere, it is
+///     *recomputed*: every op that has written it since its malloc runs again behind p.
+///   - What is persistent and touched by a later op of this iteration, L bytes: it comes in behind
+///     the beginning of p and before that op. When it went out is left open.
+///   - All else, F bytes: it comes in once per period.
+///
+///     compute    │ ops before p        │ p, ops behind it, replays    │ next iteration
+///     copy out   │     [out bytes    ] │                              │
+///     copy in    │                     │ [in bytes        ]           │
+///                └─ before ────────────┴─ behind ─────────────────────┘
+///
+/// The compute queue runs one op at a time, and all of this lies between the beginnings of two
+/// iterations. Let x of the E bytes come in by the link and r = E - x be recomputed. At least
+/// in = x - F come in behind the beginning of p, and at least out = x - F - L go out before it. So
+/// an iteration takes at least LinkSeconds(x, x - clean), and at least before + behind, with
+///
+///     before >= ops before p,               before >= out / bandwidth + lead
+///     behind >= ops from p on + R(r),       behind >= in / bandwidth + lead from the end
+///     lead = the largest, over ops o, of (ops up to o - candidates written before o / bandwidth)
+///
+/// The lead says that the link cannot move what is not written yet: of what goes out, only
+/// candidates that are first written before o can leave before o has ended. The same holds from the
+/// end backwards for what is needed next, and by whom.
+///
+/// R(r) is the least time of replays that rebuild r bytes. An op that has written several
+/// candidates runs once for all of them. Its time is shared out by bytes over all that it has
+/// written, so that a set of variables is never charged more than its replays take; and variables
+/// may be rebuilt in part, cheapest bytes first. What has been written by an op that must not run
+/// again is not rebuilt. All of this only lowers the result, and makes it convex in x: the best
+/// plan's x is found by ternary search.
+///
+/// Any set of ops p gives a bound. Those with the largest excess are taken, and as many spread over
+/// the iteration. Neither latencies, alignment nor what replays read are counted.
+///
+/// O(n log n) in variables and operands for each of at most 2 * kJointBoundSlots ops.
+/// REQUIRES: every variable of the problem has one instance (plan::Unroll()).
+Nanoseconds JointBound(const plan::Problem& problem, const plan::Machine& machine,
+                       Bytes limit_bytes, bool may_recompute = true);
+
+inline constexpr std::size_t kJointBoundSlots = 100;
+
+}  // namespace plimsoll::planners
