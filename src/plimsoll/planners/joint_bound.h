@@ -13,14 +13,14 @@ namespace plimsoll::planners {
 ///
 /// Proof. Take any recorded op p, and the moment at which it begins, once per iteration. As in
 /// swap_bound.h, of what has content from before and is needed later (held, see plan/op_load.h), at
-/// least E = held + new - limit bytes are not on the device at that moment, and p touches none of
-/// them. They are of three kinds.
+/// least E = held + new - limit bytes are not on the device at that moment, in any version, and p
+/// touches none of them. They are of three kinds.
 ///
-///   - What is malloc'ed before p and freed behind it, in this iteration: a candidate. If some
-///     version of it, since its malloc, is on the host then it is *swapped*: that version went out
-///     after the first op that wrote it and before p, and comes in behind the beginning of p and
-///     before the next op that touches it. If there is no version of it anywhere, it is
-///     *recomputed*: every op that has written it since its malloc runs again behind p.
+///   - What is malloc'ed before p and freed behind it, in this iteration: a candidate. Either a
+///     version of it that the host has at that moment comes in before the next op that touches it:
+///     it is *swapped*, and that version went out after the first op that wrote it and before p. Or
+///     none does: then it is *recomputed*, from nothing. Every op that has written it since its
+///     malloc runs again behind p, and before the end of the iteration.
 ///   - What is persistent and touched by a later op of this iteration, L bytes: it comes in behind
 ///     the beginning of p and before that op. When it went out is left open.
 ///   - All else, F bytes: it comes in once per period.

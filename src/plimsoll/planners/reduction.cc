@@ -7,6 +7,7 @@
 
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/planners/autoswap.h"
+#include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/planners/swap_bound.h"
 
 namespace plimsoll::planners {
@@ -59,7 +60,12 @@ class Search {
 
   /// Whether no proof speaks against it.
   bool IsPossible(Bytes limit) const {
-    return static_cast<double>(SwapBound(question_.problem, question_.machine, limit)) <= most_ns_;
+    const bool recomputes = planner_.plan == &PlanJoint;
+    Nanoseconds bound = JointBound(question_.problem, question_.machine, limit, recomputes);
+    if (!recomputes) {
+      bound = std::max(bound, SwapBound(question_.problem, question_.machine, limit));
+    }
+    return static_cast<double>(bound) <= most_ns_;
   }
 
   /// Plans at a limit, and keeps the plan if it passes. Limits are tried in falling order, except

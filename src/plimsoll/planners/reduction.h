@@ -19,8 +19,9 @@ inline constexpr int kMostReductionPlans = 24;
 ///
 /// Overhead does not always rise as the limit falls (section VI-B2), since variables come in lumps.
 /// So the whole range is looked at, from above, in steps of 5 % of the peak load, down to where
-/// SwapBound() proves that nothing can be found any more, or three steps in a row have failed; then
-/// the step below the smallest limit that passes by the percent, and the last percent by halves:
+/// a bound (joint_bound.h, swap_bound.h) proves that nothing can be found any more, or three steps
+/// in a row have failed; then the step below the smallest limit that passes by the percent, and the
+/// last percent by halves:
 ///
 ///     overhead   0    0    0    2 %  0    3 %  4 %  │ bound
 ///     limit     110  100   95   90   85   80   75  70 %

@@ -9,6 +9,7 @@
 
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/load_profile.h"
+#include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/planners/autoswap.h"
 #include "plimsoll/trace/reader.h"
 
@@ -59,6 +60,28 @@ TEST(LargestReductionTest, GoesLowerThanEveryStepThatPasses) {
               1.05 * static_cast<double>(problem.iteration_ns()))
         << percent;
   }
+}
+
+TEST(LargestReductionTest, RecomputationGoesBelowWhatSwappingCan) {
+  // Variable 0 is cheap to make again; to swap it takes ten times as long.
+  plan::Problem problem;
+  problem.op_names = {"op"};
+  plan::AddTimedOp(100, {}, {0}, &problem);
+  plan::AddTimedOp(0, {}, {1}, &problem);
+  plan::AddTimedOp(200, {0}, {}, &problem);
+  problem.ops[0].traits.replayable = true;
+  for (std::size_t i = 0; i < 3; ++i) problem.ops[i].position = static_cast<int>(2 * i) + 1;
+  problem.period = 7;
+  plan::AddVariable(1000, 0, 6, &problem);
+  plan::AddVariable(1000, 2, 4, &problem);
+  PlannerOptions options;
+  options.least_bytes = options.alignment = 1;
+  options.evaluations = 20;
+  const auto outcome =
+      LargestReduction(Find("joint"), problem, plan::OneBytePerNs(), options, 0.35);
+  ASSERT_TRUE(outcome && outcome->plan);
+  EXPECT_EQ(outcome->timeline.iteration_ns, 400);
+  EXPECT_EQ(outcome->plan->limit_bytes, 1000);
 }
 
 TEST(LargestReductionTest, MoreOverheadBuysALowerLimit) {
