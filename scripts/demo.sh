@@ -18,16 +18,14 @@ say "1. What does a training iteration need?   plimsoll trace $trace"
 say "2. What does each allocator make of it?   plimsoll pool $trace --planner all --draw"
 "$plimsoll" pool "$trace" --planner all --draw
 
-say "3. Does it fit into 5500 MiB?   plimsoll pool $trace --capacity 5500MiB"
-for planner in caching bfc tight; do
-  if "$plimsoll" pool "$trace" --planner "$planner" --capacity 5500MiB >/dev/null 2>&1; then
-    echo "$planner: yes"
-  else
-    echo "$planner: no"
-  fi
-done
+say "3. Half of the memory, please.   plimsoll plan $trace --limit 50% -o build/resnet50.plan"
+"$plimsoll" plan "$trace" --limit 50% -o build/resnet50.plan
 
-say "4. Take the placement along"
-"$plimsoll" pool "$trace" --output build/resnet50_placement.csv >/dev/null
-head -n 4 build/resnet50_placement.csv
-echo "... in build/resnet50_placement.csv"
+say "4. Is that plan safe, whatever copies and ops really take?   plimsoll check build/resnet50.plan"
+"$plimsoll" check build/resnet50.plan
+
+say "5. What do its queues do?   plimsoll simulate build/resnet50.plan"
+"$plimsoll" simulate build/resnet50.plan
+
+say "6. What does each limit cost?   plimsoll curve $trace --planners joint,autoswap-bo"
+"$plimsoll" curve "$trace" --planners joint,autoswap-bo --limits 90%,80%,70%,60%,50%,40%,30%

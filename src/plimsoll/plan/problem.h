@@ -72,7 +72,7 @@ struct Op {
   std::int64_t first_operand = 0;  ///< Reads, then writes, from here on in Problem::operands.
   std::int32_t read_count = 0;
   std::int32_t write_count = 0;
-  OpTraits traits;
+  OpTraits traits{};
 
   friend bool operator==(const Op&, const Op&) = default;
 };

@@ -15,8 +15,8 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-/// Of the limit, what the load is held to. Packing what swapping leaves takes up to ten percent as a
-/// rule, and more where the limit is very low.
+/// Of the limit, what the load is held to. Packing what swapping leaves takes up to ten percent as
+/// a rule, and more where the limit is very low.
 constexpr std::array kLoadShares = {1.0,  0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.93, 0.92,
                                     0.91, 0.9,  0.88, 0.86, 0.83, 0.8,  0.76, 0.72, 0.67};
 
