@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -19,7 +20,6 @@
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/planners/planner.h"
-#include "plimsoll/report/table.h"
 #include "plimsoll/trace/reader.h"
 
 namespace plimsoll {
@@ -89,20 +89,20 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "usage: limits [--seconds S] TRACE...\n");
     return 2;
   }
-  std::vector<Row> rows;
-  report::Table table({"trace", "80 %", "60 %", "50 %", "40 %", "30 %", "planning at most"});
-  for (const std::string& path : paths) {
-    fmt::print(stderr, "{}\n", path);
-    rows.push_back(Measure(path, seconds));
-    std::vector<std::string> cells = {rows.back().trace};
-    for (const double overhead : rows.back().overheads) cells.push_back(Cell(overhead));
-    cells.push_back(fmt::format("{:.1f} s", rows.back().longest_seconds));
-    table.Add(cells);
-  }
   fmt::print(
       "overhead of joint in percent, by the limit in percent of the peak load; link h200, "
-      "{} s a plan; every plan proved\n\n{}",
-      seconds, table.Render());
+      "{} s a plan; every plan proved\n\n{:24}",
+      seconds, "trace");
+  for (const int percent : kPercents) fmt::print("  {:>6} %", percent);
+  fmt::print("  planning at most\n");
+  std::vector<Row> rows;
+  for (const std::string& path : paths) {
+    rows.push_back(Measure(path, seconds));
+    fmt::print("{:24}", rows.back().trace);
+    for (const double overhead : rows.back().overheads) fmt::print("  {:>8}", Cell(overhead));
+    fmt::print("  {:.1f} s\n", rows.back().longest_seconds);
+    std::fflush(stdout);
+  }
   PrintMedians(rows);
   return 0;
 }
