@@ -50,7 +50,7 @@ ExitCode Run(const Options& options) {
 
 void AddCompareCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command =
-      app.add_subcommand("compare", "Compare planners that swap, under memory limits");
+      app.add_subcommand("compare", "Compare planners under memory limits");
   auto options = std::make_shared<Options>();
   AddPlanSettings(command, &options->settings);
   command

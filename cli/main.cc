@@ -21,8 +21,8 @@ constexpr const char* kFooter =
 
 ExitCode Run(int argc, char** argv) {
   CLI::App app{
-      "Plimsoll plans the memory of neural-network training: reads a recorded trace, finds "
-      "its iteration and places every buffer in one arena."};
+      "Plimsoll plans the memory of neural-network training: reads a recorded trace, finds its "
+      "iteration, decides what is swapped or recomputed under a limit, and places every buffer."};
   app.name("plimsoll");
   app.set_version_flag("--version", "plimsoll " PLIMSOLL_VERSION);
   app.footer(kFooter);

@@ -131,7 +131,7 @@ const planners::Planner& ParsePlanner(const std::string& option, const std::stri
     known += fmt::format("{}{}", known.empty() ? "" : ", ", planner.name);
   }
   throw CLI::ValidationError(
-      option, fmt::format("there is no swap planner \"{}\"; there are {}", name, known));
+      option, fmt::format("there is no planner \"{}\"; there are {}", name, known));
 }
 
 std::vector<const planners::Planner*> ParsePlanners(const std::string& option,

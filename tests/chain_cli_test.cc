@@ -1,57 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // `plimsoll chain` as a contract: what every row holds, what is refused and how, and the chain as a
 // trace.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "tests/cli_for_test.h"
 
 namespace plimsoll {
 namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
 const std::string kVit = PLIMSOLL_DATA_DIR "/chains/vit_b_16_b64_s224.json";
 const std::string kResnet = PLIMSOLL_DATA_DIR "/chains/resnet18_b32_s224.json";
 
-struct Result {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
-
-class ChainCliTest : public testing::Test {
+class ChainCliTest : public CliTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "plimsoll-chain-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string Read(const std::string& name) const {
-    std::ifstream in(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  std::string Write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return Path(name);
-  }
-  Result Run(const std::string& arguments) const {
-    const std::string command = std::string(PLIMSOLL_BINARY) + " " + arguments + " >" +
-                                Path("stdout") + " 2>" + Path("stderr") + " </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("stdout"), Read("stderr")};
-  }
   /// Expects a refusal without output that names all of `reasons`.
   void ExpectRefused(const std::string& arguments, int exit_code,
                      const std::vector<std::string>& reasons) const {
@@ -62,8 +25,6 @@ class ChainCliTest : public testing::Test {
       EXPECT_NE(result.err.find(reason), std::string::npos) << arguments << "\n" << result.err;
     }
   }
-
-  fs::path folder_;
 };
 
 /// A chain of two stages that is read as it is; the tests spoil one thing at a time.

@@ -3,15 +3,14 @@
 // `joint`: keep, swap or recompute, gap by gap.
 //
 //   1. Drop: gaps are dropped one by one, whichever takes most off the load above the target for
-//   the
-//      time of its replays, until the load is within the target. A lazy greedy: what a gap is worth
-//      is looked at again only when it comes to the top. Where replays cannot help (weights, gaps
-//      of ops that must not run again), gaps are swapped.
+//      the time of its replays, until the load is within the target. A lazy greedy: what a gap is
+//      worth is looked at again only when it comes to the top. Where replays cannot help (weights,
+//      gaps of ops that must not run again), gaps are swapped.
 //   2. Relax: what has become needless is kept again, the most expensive first.
 //   3. Convert: replays that cost most per byte become swaps, as many as the link carries on the
 //      side; a rehearsal of the iteration says how many that are.
-//   4. Search: random changes of one or two gaps, kept if the rehearsed iteration gets shorter,
-//      until the budget ends.
+//   4. Search: random changes of up to three gaps, with simulated annealing on the rehearsed
+//      iteration, until the budget ends.
 //
 // All of it for ever lower targets under the limit until a plan can be placed, since fragmentation
 // takes an unknown part of it. In the end, what the planners that only swap would do is looked at,
@@ -185,7 +184,7 @@ class Joint {
     const plan::OpIndex after = recorded[At(old.after)];
     const plan::OpIndex before = recorded[At(old.before)];
     const plan::VariableIndex v = OperandAt(problem, old, after);
-    const bool around = old.end > question_.problem.period;
+    const bool around = old.end >= question_.problem.period;
     std::vector<plan::OpIndex> uses = {after};
     std::vector<plan::OpIndex> next_lap;
     for (auto use = std::lower_bound(replays.begin(), replays.end(), std::pair(v, plan::OpIndex{}));
@@ -272,7 +271,7 @@ class Joint {
     }
     std::vector<double> relief(gaps_.size());
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
-      const double lap = gaps_[g].end > problem.period ? over.back() : 0;
+      const double lap = gaps_[g].end >= problem.period ? over.back() : 0;
       const double ops = over[At(gaps_[g].before)] + lap - over[At(gaps_[g].after) + 1];
       relief[g] = static_cast<double>(SizeOf(g)) * std::max(ops, 0.0);
     }
