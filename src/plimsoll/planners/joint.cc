@@ -26,18 +26,12 @@
 #include <vector>
 
 #include "plimsoll/base/clock.h"
-#include "plimsoll/plan/rewrite.h"
-#include "plimsoll/planners/planner.h"
+#include "plimsoll/planners/joint_state_internal.h"
 
 namespace plimsoll::planners {
 namespace {
 
-using plan::Gap;
-using plan::Rewritten;
-
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// With more gaps than this, what takes a look at every one is cut short.
 constexpr std::size_t kMany = 4000;
@@ -48,18 +42,13 @@ constexpr std::int64_t kChunk = 400;
 /// How much of the iteration a random change may cost, at first.
 constexpr double kHeat = 0.0005;
 
-enum class Choice : std::uint8_t { kKeep, kDrop, kSwap };
-
-/// What is chosen for every gap, and what comes of it.
-struct State {
-  std::vector<Choice> choices;
-  plan::OpIndex horizon = plan::Rewriter::kFar;  ///< For what is rebuilt on the way.
-  std::optional<Rewritten> rewritten;
-  plan::Decision swaps;     ///< Gaps of the rewritten problem.
-  double excess = 0;        ///< Bytes above the target, summed over ops.
-  double cost_ns = 0;       ///< Of replays, and of copies as if nothing hid them.
-  double time_ns = kNever;  ///< Of the rehearsed iteration, once it has been rehearsed.
-};
+/// The same choices, to be changed and evaluated anew.
+JointState Fork(const JointState& state) {
+  JointState fork;
+  fork.choices = state.choices;
+  fork.horizon = state.horizon;
+  return fork;
+}
 
 /// Where the search for a target begins.
 struct Start {
@@ -78,19 +67,20 @@ class Joint {
  public:
   explicit Joint(const Question& question)
       : question_(question),
-        rewriter_(question.problem, question.options.least_bytes),
-        gaps_(rewriter_.gaps()),
+        evaluator_(question),
+        gaps_(evaluator_.gaps()),
         deadline_(question.options.time_budget_seconds),
         random_(question.options.seed) {}
 
   Attempt Run() {
     std::optional<Attempt> best;
-    State state;
+    JointState state;
     for (const double share : {1.0, 0.97, 0.94, 0.91, 0.87, 0.82, 0.76, 0.7}) {
-      target_ = static_cast<Bytes>(share * static_cast<double>(question_.options.limit_bytes));
+      evaluator_.set_target(
+          static_cast<Bytes>(share * static_cast<double>(question_.options.limit_bytes)));
       state = Decide();
       if (state.time_ns == kNever) break;
-      Attempt attempt = Make(state, target_);
+      Attempt attempt = evaluator_.Make(state);
       best = std::move(attempt);
       if (best->plan() != nullptr) break;
     }
@@ -104,150 +94,32 @@ class Joint {
  private:
   bool IsOver() const {
     const auto& stop = question_.options.stop;
-    return (question_.options.evaluations > 0 ? evaluations_ >= question_.options.evaluations
-                                              : deadline_.passed()) ||
+    return (question_.options.evaluations > 0
+                ? evaluator_.evaluations() >= question_.options.evaluations
+                : deadline_.passed()) ||
            (stop && stop());
   }
 
-  Bytes SizeOf(std::size_t gap) const {
-    return question_.problem.variables[At(gaps_[gap].variable)].size_bytes;
-  }
-  double CopyNs(std::size_t gap) const {
-    const Bytes size = SizeOf(gap);
-    return static_cast<double>(question_.machine.out_ns(size) + question_.machine.in_ns(size));
-  }
-
-  /// Rewrites by the choices, and adds up cost and excess. False if it cannot be done.
-  bool Evaluate(State* state) {
-    ++evaluations_;
-    std::vector<bool> dropped(gaps_.size());
-    for (std::size_t g = 0; g < gaps_.size(); ++g) dropped[g] = state->choices[g] == Choice::kDrop;
-    const auto most = static_cast<std::int64_t>(4 * question_.problem.ops.size());
-    state->rewritten = rewriter_.Rewrite(dropped, most, state->horizon);
-    if (!state->rewritten) return false;
-    MapSwaps(state);
-    const plan::Problem& problem = state->rewritten->problem;
-    const std::vector<Bytes> load =
-        plan::LeastLoad(problem, state->swaps, question_.options.alignment);
-    state->excess = 0;
-    plan::Position position = 0;
-    for (const plan::Op& op : problem.ops) {
-      Bytes highest = 0;
-      for (; position <= op.position; ++position) highest = std::max(highest, load[At(position)]);
-      state->excess += static_cast<double>(std::max<Bytes>(highest - target_, 0));
-    }
-    for (; position < problem.period; ++position) {
-      state->excess += static_cast<double>(std::max<Bytes>(load[At(position)] - target_, 0));
-    }
-    return true;
-  }
-
-  /// Finds the swapped gaps again in the rewritten problem.
-  void MapSwaps(State* state) {
-    const Rewritten& made = *state->rewritten;
-    state->swaps.swapped.clear();
-    state->cost_ns = static_cast<double>(made.replay_ns);
-    std::vector<std::size_t> wanted;
-    for (std::size_t g = 0; g < gaps_.size(); ++g) {
-      if (state->choices[g] != Choice::kSwap) continue;
-      wanted.push_back(g);
-      state->cost_ns += CopyNs(g);
-    }
-    if (wanted.empty()) return;
-    std::vector<plan::OpIndex> recorded(question_.problem.ops.size());
-    std::vector<std::pair<plan::VariableIndex, plan::OpIndex>> replays;
-    for (std::size_t i = 0; i < made.op_source.size(); ++i) {
-      const auto op = static_cast<plan::OpIndex>(i);
-      if (made.is_replay[i] == 0) {
-        recorded[At(made.op_source[i])] = op;
-        continue;
-      }
-      for (const plan::Operand& x : made.problem.reads(made.problem.ops[i])) {
-        replays.emplace_back(x.variable, op);
-      }
-    }
-    std::sort(replays.begin(), replays.end());
-    for (const std::size_t g : wanted) {
-      if (const auto gap = FindLongest(made.problem, recorded, replays, g)) {
-        state->swaps.swapped.push_back(*gap);
-      }
-    }
-  }
-
-  /// The part of a recorded gap between two uses in the rewritten problem that lasts longest:
-  /// replays may have come into it.
-  std::optional<Gap> FindLongest(
-      const plan::Problem& problem, const std::vector<plan::OpIndex>& recorded,
-      const std::vector<std::pair<plan::VariableIndex, plan::OpIndex>>& replays,
-      std::size_t g) const {
-    const Gap& old = gaps_[g];
-    const plan::OpIndex after = recorded[At(old.after)];
-    const plan::OpIndex before = recorded[At(old.before)];
-    const plan::VariableIndex v = OperandAt(problem, old, after);
-    const bool around = old.end >= question_.problem.period;
-    std::vector<plan::OpIndex> uses = {after};
-    std::vector<plan::OpIndex> next_lap;
-    for (auto use = std::lower_bound(replays.begin(), replays.end(), std::pair(v, plan::OpIndex{}));
-         use != replays.end() && use->first == v; ++use) {
-      if (use->second > after && (around || use->second < before)) uses.push_back(use->second);
-      if (around && use->second < before) next_lap.push_back(use->second);
-    }
-    const std::size_t lap = uses.size();
-    uses.insert(uses.end(), next_lap.begin(), next_lap.end());
-    uses.push_back(before);
-    std::optional<Gap> longest;
-    for (std::size_t k = 0; k + 1 < uses.size(); ++k) {
-      const bool from_next = around && k >= lap;
-      const bool to_next = around && k + 1 >= lap;
-      Gap gap{v, uses[k], uses[k + 1], problem.ops[At(uses[k])].position + 1,
-              problem.ops[At(uses[k + 1])].position + (to_next && !from_next ? problem.period : 0)};
-      const bool adjacent = gap.before == gap.after + 1 && gap.end <= problem.period;
-      if (adjacent || gap.begin >= gap.end) continue;
-      if (!longest || gap.end - gap.begin > longest->end - longest->begin) longest = gap;
-    }
-    return longest;
-  }
-
-  /// The variable that stands in the rewritten problem where the recorded op uses the gap's.
-  plan::VariableIndex OperandAt(const plan::Problem& problem, const Gap& gap,
-                                plan::OpIndex op) const {
-    const plan::Op& old = question_.problem.ops[At(gap.after)];
-    std::int64_t k = 0;
-    while (question_.problem.operands[At(old.first_operand + k)].variable != gap.variable) ++k;
-    return problem.operands[At(problem.ops[At(op)].first_operand + k)].variable;
-  }
-
-  /// Rehearses the iteration.
-  void Rehearse(State* state) {
-    state->time_ns = kNever;
-    if (state->excess > 0) return;
-    plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
-    schedule.load_limit_bytes = target_;
-    const auto predicted = plan::PredictIteration(state->rewritten->problem, state->swaps,
-                                                  question_.machine, schedule);
-    if (predicted) state->time_ns = static_cast<double>(*predicted);
-  }
-
   /// Returns the best state that it finds for the target; one that takes for ever if it finds none.
-  State Decide() {
-    const Bytes target = target_;
-    State best;
+  JointState Decide() {
+    const Bytes target = evaluator_.target();
+    JointState best;
     for (const Start& start : kStarts) {
       if (best.time_ns < kNever && (IsOver() || gaps_.size() > kMany || start.last_resort)) break;
       // To go further down than need be and to come back is often better than to stop in time.
-      target_ = static_cast<Bytes>(start.depth * static_cast<double>(target));
-      State state;
+      evaluator_.set_target(static_cast<Bytes>(start.depth * static_cast<double>(target)));
+      JointState state;
       state.choices.assign(gaps_.size(), Choice::kKeep);
       state.horizon = start.horizon;
-      Evaluate(&state);
+      evaluator_.Evaluate(&state);
       Reduce(&state);
-      target_ = target;
-      if (!Evaluate(&state) || state.excess > 0) continue;
+      evaluator_.set_target(target);
+      if (!evaluator_.Evaluate(&state) || state.excess > 0) continue;
       Relax(&state);
       Convert(&state);
       if (state.time_ns < best.time_ns) best = std::move(state);
     }
-    target_ = target;
+    evaluator_.set_target(target);
     return best;
   }
 
@@ -266,14 +138,14 @@ class Joint {
     const std::vector<Bytes> load = plan::LeastLoad(problem, {}, question_.options.alignment);
     std::vector<double> over(problem.ops.size() + 1, 0);
     for (std::size_t i = 0; i < problem.ops.size(); ++i) {
-      const bool high = load[At(problem.ops[i].position)] > target_;
+      const bool high = load[At(problem.ops[i].position)] > evaluator_.target();
       over[i + 1] = over[i] + (high ? 1 : 0);
     }
     std::vector<double> relief(gaps_.size());
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
       const double lap = gaps_[g].end >= problem.period ? over.back() : 0;
       const double ops = over[At(gaps_[g].before)] + lap - over[At(gaps_[g].after) + 1];
-      relief[g] = static_cast<double>(SizeOf(g)) * std::max(ops, 0.0);
+      relief[g] = static_cast<double>(evaluator_.SizeOf(g)) * std::max(ops, 0.0);
     }
     return relief;
   }
@@ -293,10 +165,10 @@ class Joint {
     return sum;
   }
 
-  void Reduce(State* state) {
+  void Reduce(JointState* state) {
     if (own_ns_.empty()) {
       for (std::size_t g = 0; g < gaps_.size(); ++g) {
-        own_ns_.push_back(rewriter_.CanDrop(g) ? OwnReplayNs(g) : kNever);
+        own_ns_.push_back(evaluator_.CanDrop(g) ? OwnReplayNs(g) : kNever);
       }
     }
     const std::vector<double> relief = EstimateRelief();
@@ -305,13 +177,11 @@ class Joint {
       if (relief[g] <= 0) continue;
       if (own_ns_[g] < kNever) queue.push({relief[g] / (own_ns_[g] + 1), g, Choice::kDrop});
       // A swap at its full price, as if nothing hid it.
-      queue.push({relief[g] / (CopyNs(g) + 1), g, Choice::kSwap});
+      queue.push({relief[g] / (evaluator_.CopyNs(g) + 1), g, Choice::kSwap});
     }
     std::size_t batch = std::max<std::size_t>(1, gaps_.size() / 400);
     while (state->excess > 0 && !queue.empty()) {
-      State next;
-      next.choices = state->choices;
-      next.horizon = state->horizon;
+      JointState next = Fork(*state);
       std::vector<Entry> taken;
       while (taken.size() < batch && !queue.empty()) {
         const Entry entry = queue.top();
@@ -321,7 +191,7 @@ class Joint {
         taken.push_back(entry);
       }
       if (taken.empty()) return;
-      const bool possible = Evaluate(&next);
+      const bool possible = evaluator_.Evaluate(&next);
       const double less = possible ? state->excess - next.excess : 0;
       const double more = std::max(next.cost_ns - state->cost_ns, 0.0) + 1;
       const double worth = less / more;
@@ -342,50 +212,46 @@ class Joint {
   }
 
   /// Keeps again what need not go.
-  void Relax(State* state) {
+  void Relax(JointState* state) {
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
       if (state->choices[g] == Choice::kKeep) continue;
       const double cost = state->choices[g] == Choice::kSwap
-                              ? CopyNs(g)
+                              ? evaluator_.CopyNs(g)
                               : static_cast<double>(state->rewritten->gap_replay_ns[g]);
-      order.emplace_back(-cost / static_cast<double>(SizeOf(g)), g);
+      order.emplace_back(-cost / static_cast<double>(evaluator_.SizeOf(g)), g);
     }
     std::sort(order.begin(), order.end());
     const std::size_t most = gaps_.size() > kMany ? 100 : order.size();
     for (std::size_t k = 0; k < std::min(most, order.size()) && !IsOver(); ++k) {
-      State next;
-      next.choices = state->choices;
-      next.horizon = state->horizon;
+      JointState next = Fork(*state);
       next.choices[order[k].second] = Choice::kKeep;
-      if (Evaluate(&next) && next.excess <= 0 && next.cost_ns <= state->cost_ns) {
+      if (evaluator_.Evaluate(&next) && next.excess <= 0 && next.cost_ns <= state->cost_ns) {
         *state = std::move(next);
       }
     }
   }
 
   /// Turns the most expensive replays into swaps while that makes the iteration shorter.
-  void Convert(State* state) {
-    Rehearse(state);
+  void Convert(JointState* state) {
+    evaluator_.Rehearse(state);
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
       if (state->choices[g] != Choice::kDrop) continue;
-      order.emplace_back(
-          -static_cast<double>(state->rewritten->gap_replay_ns[g]) / static_cast<double>(SizeOf(g)),
-          g);
+      order.emplace_back(-static_cast<double>(state->rewritten->gap_replay_ns[g]) /
+                             static_cast<double>(evaluator_.SizeOf(g)),
+                         g);
     }
     std::sort(order.begin(), order.end());
     // Many at once as long as that goes well, then fewer.
     std::size_t batch = std::max<std::size_t>(1, order.size() / 16);
     std::size_t failures = 0;
     for (std::size_t k = 0; k < order.size() && failures < kPatience;) {
-      State next;
-      next.choices = state->choices;
-      next.horizon = state->horizon;
+      JointState next = Fork(*state);
       const std::size_t end = std::min(k + batch, order.size());
       for (std::size_t i = k; i < end; ++i) next.choices[order[i].second] = Choice::kSwap;
-      const bool possible = Evaluate(&next);
-      if (possible) Rehearse(&next);
+      const bool possible = evaluator_.Evaluate(&next);
+      if (possible) evaluator_.Rehearse(&next);
       if (possible && next.time_ns < state->time_ns) {
         *state = std::move(next);
         k = end;
@@ -402,15 +268,13 @@ class Joint {
   }
 
   /// Keeps again what need not go, by the rehearsed time.
-  void RelaxByTime(State* state) {
+  void RelaxByTime(JointState* state) {
     for (std::size_t g = 0; g < gaps_.size() && gaps_.size() <= kMany && !IsOver(); ++g) {
       if (state->choices[g] == Choice::kKeep) continue;
-      State next;
-      next.choices = state->choices;
-      next.horizon = state->horizon;
+      JointState next = Fork(*state);
       next.choices[g] = Choice::kKeep;
-      if (!Evaluate(&next) || next.excess > 0) continue;
-      Rehearse(&next);
+      if (!evaluator_.Evaluate(&next) || next.excess > 0) continue;
+      evaluator_.Rehearse(&next);
       if (next.time_ns <= state->time_ns) *state = std::move(next);
     }
   }
@@ -467,29 +331,28 @@ class Joint {
   /// How much of the budget is spent.
   double Progress() const {
     if (question_.options.evaluations > 0) {
-      return static_cast<double>(evaluations_) / static_cast<double>(question_.options.evaluations);
+      return static_cast<double>(evaluator_.evaluations()) /
+             static_cast<double>(question_.options.evaluations);
     }
     return 1 - deadline_.remaining_seconds() / question_.options.time_budget_seconds;
   }
 
   /// Looks at so many random changes. What makes the iteration a little longer is sometimes taken,
   /// ever less so as the budget is spent (simulated annealing). Returns the best that it met.
-  State Search(State* state, std::int64_t evaluations) {
-    State best = *state;
-    const std::int64_t end = evaluations_ + evaluations;
+  JointState Search(JointState* state, std::int64_t evaluations) {
+    JointState best = *state;
+    const std::int64_t end = evaluator_.evaluations() + evaluations;
     const double heat = kHeat * static_cast<double>(question_.problem.iteration_ns()) *
                         std::pow(1 - std::clamp(Progress(), 0.0, 1.0), 2);
-    while (evaluations_ < end && !IsOver()) {
-      State next;
-      next.choices = state->choices;
-      next.horizon = state->horizon;
+    while (evaluator_.evaluations() < end && !IsOver()) {
+      JointState next = Fork(*state);
       Change(&next.choices);
       const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
       const double worst = state->time_ns - heat * std::log(std::max(chance, 1e-9));
-      if (!Evaluate(&next) || next.excess > 0) continue;
+      if (!evaluator_.Evaluate(&next) || next.excess > 0) continue;
       // Replays are never hidden.
       if (static_cast<double>(next.rewritten->problem.iteration_ns()) > worst) continue;
-      Rehearse(&next);
+      evaluator_.Rehearse(&next);
       if (next.time_ns > worst) continue;
       *state = std::move(next);
       if (state->time_ns < best.time_ns) best = *state;
@@ -499,21 +362,19 @@ class Joint {
 
   /// Holds the load to a little less, as what was found cannot be placed. False if it cannot be
   /// held.
-  bool Tighten(State* state) {
-    target_ = static_cast<Bytes>(0.985 * static_cast<double>(target_));
-    State next;
-    next.choices = state->choices;
-    next.horizon = state->horizon;
-    if (!Evaluate(&next)) return false;
+  bool Tighten(JointState* state) {
+    evaluator_.set_target(static_cast<Bytes>(0.985 * static_cast<double>(evaluator_.target())));
+    JointState next = Fork(*state);
+    if (!evaluator_.Evaluate(&next)) return false;
     Reduce(&next);
     if (next.excess > 0) return false;
-    Rehearse(&next);
+    evaluator_.Rehearse(&next);
     *state = std::move(next);
     return state->time_ns < kNever;
   }
 
   /// Searches on from a state whose plan fits, and makes plans of what promises to be better.
-  void Improve(State* state, Attempt* attempt) {
+  void Improve(JointState* state, Attempt* attempt) {
     active_.clear();
     const std::vector<double> relief = EstimateRelief();
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
@@ -525,9 +386,9 @@ class Joint {
     // Nothing is faster than the recorded ops alone.
     const auto least_ns = static_cast<double>(question_.problem.iteration_ns());
     while (made_ns > least_ns && !IsOver()) {
-      const State found = Search(state, kChunk);
+      const JointState found = Search(state, kChunk);
       if (found.time_ns >= 0.9995 * made_ns) continue;
-      Attempt other = Make(found, target_);
+      Attempt other = evaluator_.Make(found);
       if (other.plan() == nullptr) {
         if (!Tighten(state)) return;
         continue;
@@ -570,36 +431,11 @@ class Joint {
     }
   }
 
-  Attempt Make(const State& state, Bytes target) {
-    plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
-    schedule.load_limit_bytes = target;
-    const auto replays = std::count(state.rewritten->is_replay.begin(),
-                                    state.rewritten->is_replay.end(), std::uint8_t{1});
-    if (replays == 0) return MakeOfRecorded(state, schedule);
-    auto made = plan::MakePlan(state.rewritten->problem, state.swaps, question_.machine, schedule);
-    if (auto* plan = std::get_if<plan::Plan>(&made)) {
-      plan->rewriting = plan::ToRewriting(question_.problem, *state.rewritten);
-    }
-    return {state.swaps, std::move(made), target};
-  }
-
-  /// Makes a plan without replays of the problem as it was recorded.
-  Attempt MakeOfRecorded(const State& state, const plan::ScheduleOptions& schedule) const {
-    plan::Decision decision;
-    for (std::size_t g = 0; g < gaps_.size(); ++g) {
-      if (state.choices[g] == Choice::kSwap) decision.swapped.push_back(gaps_[g]);
-    }
-    auto made = plan::MakePlan(question_.problem, decision, question_.machine, schedule);
-    return {std::move(decision), std::move(made), *schedule.load_limit_bytes};
-  }
-
   const Question& question_;
-  const plan::Rewriter rewriter_;
-  const std::vector<Gap>& gaps_;
+  JointEvaluator evaluator_;
+  const std::vector<plan::Gap>& gaps_;
   const Deadline deadline_;
   std::mt19937_64 random_;
-  std::int64_t evaluations_ = 0;
-  Bytes target_ = 0;                 // What the load is brought under.
   std::vector<double> own_ns_;       // Per gap: of its own replays; kNever if it cannot be dropped.
   std::vector<std::size_t> active_;  // Gaps that could matter.
 };
