@@ -15,12 +15,6 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Options {
-  std::string file;
-  std::optional<std::string> trace;
-  bool json = false;
-};
-
 void Print(const std::vector<plan::PlanViolation>& violations, bool json) {
   if (json) {
     auto list = nlohmann::ordered_json::array();
@@ -37,7 +31,7 @@ void Print(const std::vector<plan::PlanViolation>& violations, bool json) {
   }
 }
 
-ExitCode Run(const Options& options) {
+ExitCode Run(const PlanFileSettings& options) {
   const plan::Plan plan = ReadPlanFor(options.file, options.trace);
   const std::vector<plan::PlanViolation> violations = plan::CheckPlan(plan);
   Print(violations, options.json);
@@ -48,10 +42,8 @@ ExitCode Run(const Options& options) {
 
 void AddCheckCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("check", "Judge whether a plan is safe at any speed");
-  auto options = std::make_shared<Options>();
-  command->add_option("PLAN", options->file, "What \"plimsoll plan -o\" has written")->required();
-  command->add_option("--trace", options->trace, "Refuse a plan that was not made for this trace");
-  command->add_flag("--json", options->json, "Print an object");
+  auto options = std::make_shared<PlanFileSettings>();
+  AddPlanFileSettings(command, options.get());
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }
 

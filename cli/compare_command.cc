@@ -49,8 +49,7 @@ ExitCode Run(const Options& options) {
 }  // namespace
 
 void AddCompareCommand(CLI::App& app, ExitCode& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("compare", "Compare planners under memory limits");
+  CLI::App* command = app.add_subcommand("compare", "Compare planners under memory limits");
   auto options = std::make_shared<Options>();
   AddPlanSettings(command, &options->settings);
   command

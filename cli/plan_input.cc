@@ -76,6 +76,12 @@ void AddPlanSettings(CLI::App* command, PlanSettings* settings) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
 }
 
+void AddPlanFileSettings(CLI::App* command, PlanFileSettings* settings) {
+  command->add_option("PLAN", settings->file, "What \"plimsoll plan -o\" has written")->required();
+  command->add_option("--trace", settings->trace, "Refuse a plan that was not made for this trace");
+  command->add_flag("--json", settings->json, "Print an object");
+}
+
 PlanInput ReadPlanInput(const PlanSettings& settings) {
   PlanInput input;
   if (settings.host_limit) {
@@ -130,8 +136,8 @@ const planners::Planner& ParsePlanner(const std::string& option, const std::stri
   for (const planners::Planner& planner : planners::Planners()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", planner.name);
   }
-  throw CLI::ValidationError(
-      option, fmt::format("there is no planner \"{}\"; there are {}", name, known));
+  throw CLI::ValidationError(option,
+                             fmt::format("there is no planner \"{}\"; there are {}", name, known));
 }
 
 std::vector<const planners::Planner*> ParsePlanners(const std::string& option,

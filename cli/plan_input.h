@@ -52,7 +52,15 @@ const planners::Planner& ParsePlanner(const std::string& option, const std::stri
 std::vector<const planners::Planner*> ParsePlanners(const std::string& option,
                                                     const std::string& text);
 
-/// Reads a plan and, if a trace is given, throws InputError unless the plan was made for it.
+/// What `check` and `simulate` are asked about.
+struct PlanFileSettings {
+  std::string file;
+  std::optional<std::string> trace;
+  bool json = false;
+};
+void AddPlanFileSettings(CLI::App* command, PlanFileSettings* settings);
+
+/// Reads the plan and, if a trace is given, throws InputError unless the plan was made for it.
 plan::Plan ReadPlanFor(const std::string& path, const std::optional<std::string>& trace);
 
 }  // namespace plimsoll::cli

@@ -23,12 +23,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kStallsShown = 10;
 
-struct Options {
-  std::string file;
-  std::optional<std::string> trace;
-  bool json = false;
-};
-
 std::string Describe(const plan::Plan& plan, plan::CommandIndex index) {
   if (index < 0) return "nothing";
   const plan::Command& command = plan.commands[static_cast<std::size_t>(index)];
@@ -86,7 +80,7 @@ void PrintUsage(const plan::Plan& plan, const sim::Usage& usage, Nanoseconds ite
   fmt::print("\n{}", stalls.Render());
 }
 
-ExitCode Run(const Options& options) {
+ExitCode Run(const PlanFileSettings& options) {
   const plan::Plan plan = ReadPlanFor(options.file, options.trace);
   const std::vector<plan::PlanViolation> violations = plan::CheckPlan(plan, 1);
   if (!violations.empty()) {
@@ -113,10 +107,8 @@ ExitCode Run(const Options& options) {
 
 void AddSimulateCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("simulate", "Predict the time of a plan, and its stalls");
-  auto options = std::make_shared<Options>();
-  command->add_option("PLAN", options->file, "What \"plimsoll plan -o\" has written")->required();
-  command->add_option("--trace", options->trace, "Refuse a plan that was not made for this trace");
-  command->add_flag("--json", options->json, "Print an object");
+  auto options = std::make_shared<PlanFileSettings>();
+  AddPlanFileSettings(command, options.get());
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }
 

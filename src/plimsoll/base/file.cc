@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "plimsoll/base/error.h"
+#include "plimsoll/base/parse.h"
 
 namespace plimsoll {
 namespace {
@@ -116,6 +117,19 @@ struct FileReplacer::Compressor {
   Compressor(const Compressor&) = delete;
   Compressor& operator=(const Compressor&) = delete;
 };
+
+void FeedLines(std::string_view text, const std::string& source, std::string_view what,
+               const std::function<void(std::string_view line, bool complete)>& feed) {
+  for (std::int64_t number = 1; !text.empty(); ++number) {
+    const bool complete = text.find('\n') != std::string_view::npos;
+    std::string_view line = TakeField(&text, '\n');
+    if (line.size() > LineReader::kMaxLineBytes) {
+      throw InputError(source, number, fmt::format("the line is too long; this is not {}", what));
+    }
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    feed(line, complete);
+  }
+}
 
 FileReplacer::FileReplacer(std::string path) : path_(std::move(path)), target_(path_) {
   struct stat status {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,6 +48,12 @@ class LineReader {
   bool complete_ = true;
   bool at_end_ = false;
 };
+
+/// Calls `feed` with every line of a text in memory, as LineReader would give it, and whether it
+/// ended in a newline. Throws InputError, naming `source` and that it is not `what`, on a line over
+/// LineReader::kMaxLineBytes.
+void FeedLines(std::string_view text, const std::string& source, std::string_view what,
+               const std::function<void(std::string_view line, bool complete)>& feed);
 
 /// Replaces a file, whole or not at all: what is written goes into a temporary file beside it,
 /// which takes its place when it is complete. Compresses if the path ends in ".gz". A pipe or a

@@ -518,17 +518,8 @@ Plan ReadPlan(const std::string& path) {
 
 Plan ParsePlan(std::string_view text, const std::string& source, ChecksumMode mode) {
   Parser parser(source, mode);
-  std::int64_t line_number = 0;
-  while (!text.empty()) {
-    const bool complete = text.find('\n') != std::string_view::npos;
-    std::string_view line = TakeField(&text, '\n');
-    ++line_number;
-    if (line.size() > LineReader::kMaxLineBytes) {
-      throw InputError(source, line_number, "the line is too long; this is not a plan");
-    }
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    parser.Feed(line, complete);
-  }
+  FeedLines(text, source, "a plan",
+            [&](std::string_view line, bool complete) { parser.Feed(line, complete); });
   return parser.Finish();
 }
 

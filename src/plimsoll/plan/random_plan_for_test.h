@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -14,42 +13,16 @@
 #include <variant>
 #include <vector>
 
+#include "plimsoll/base/random_for_test.h"
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/plan/schedule.h"
 
 namespace plimsoll::plan {
 
-/// Returns how many random cases a test runs: the environment variable PLIMSOLL_CASES if it is set
-/// to a positive number, as in a soak run, else `usual`.
-inline int PlanCaseCount(int usual) {
-  const char* text = std::getenv("PLIMSOLL_CASES");
-  const int asked = text == nullptr ? 0 : std::atoi(text);
-  return asked > 0 ? asked : usual;
-}
+using PlanRandom = TestRandom;
 
-/// SplitMix64: the same numbers on every platform.
-class PlanRandom {
- public:
-  explicit PlanRandom(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U) {}
-
-  /// Returns a number from `low` to `high`, both included.
-  std::int64_t Between(std::int64_t low, std::int64_t high) {
-    state_ += 0x9e3779b97f4a7c15U;
-    std::uint64_t x = state_;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    x ^= x >> 31;
-    return low + static_cast<std::int64_t>(x % static_cast<std::uint64_t>(high - low + 1));
-  }
-  bool OneIn(std::int64_t count) { return Between(1, count) == 1; }
-  std::size_t Index(std::size_t count) {
-    return static_cast<std::size_t>(Between(0, static_cast<std::int64_t>(count) - 1));
-  }
-
- private:
-  std::uint64_t state_;
-};
+inline int PlanCaseCount(int usual) { return CaseCount(usual); }
 
 /// Builds a random problem: a shuffled iteration of mallocs, frees and ops, whose ops read and
 /// write anything that is alive. A free that comes before its malloc is of an iteration before.

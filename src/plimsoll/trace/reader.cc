@@ -365,17 +365,8 @@ Trace ReadTrace(const std::string& path) {
 
 Trace ParseTrace(std::string_view text, const std::string& source) {
   Parser parser(source);
-  std::int64_t line_number = 0;
-  while (!text.empty()) {
-    const bool complete = text.find('\n') != std::string_view::npos;
-    std::string_view line = TakeField(&text, '\n');
-    ++line_number;
-    if (line.size() > LineReader::kMaxLineBytes) {
-      throw InputError(source, line_number, "the line is too long; this is not a trace");
-    }
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    parser.Feed(line, complete);
-  }
+  FeedLines(text, source, "a trace",
+            [&](std::string_view line, bool complete) { parser.Feed(line, complete); });
   return parser.Finish();
 }
 
