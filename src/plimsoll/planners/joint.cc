@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "plimsoll/base/clock.h"
+#include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/planners/joint_search_internal.h"
 #include "plimsoll/planners/joint_state_internal.h"
 
@@ -209,6 +210,9 @@ class Joint {
   /// Looks at what the planners that only swap would do, and takes it if it is better.
   void TakeBetterRival(Attempt* best) const {
     Nanoseconds made_ns = sim::Simulate(*best->plan()).iteration_ns;
+    const Bytes limit = question_.options.limit_bytes;
+    // No plan that only swaps is faster than this.
+    if (made_ns <= JointBound(question_.problem, question_.machine, limit, false)) return;
     const auto take = [&](Attempt attempt) {
       if (attempt.plan() == nullptr) return;
       const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;

@@ -14,7 +14,8 @@ namespace {
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::size_t kMany = 4000;
+/// From this many gaps times ops on, gaps are looked at in batches.
+constexpr std::size_t kMuch = 16'000'000;
 constexpr std::size_t kPatience = 24;
 constexpr int kMostRehearsals = 4;
 constexpr std::uint64_t kRecreateOneIn = 50;
@@ -26,6 +27,7 @@ JointSearch::JointSearch(const plan::Rewriter& rewriter, const plan::Machine& ma
     : rewriter_(rewriter),
       machine_(machine),
       gaps_(rewriter.gaps()),
+      work_(rewriter.gaps().size() * rewriter.problem().ops.size()),
       sketch_(rewriter, alignment),
       random_(seed) {
   const plan::RewriteModel& model = rewriter.model();
@@ -36,6 +38,7 @@ JointSearch::JointSearch(const plan::Rewriter& rewriter, const plan::Machine& ma
     }
     own_ns_.push_back(sum);
   }
+  learned_.assign(gaps_.size(), kNever);
   made_of_.resize(model.problem.variables.size());
   for (std::size_t g = 0; g < gaps_.size(); ++g) {
     if (own_ns_[g] == kNever) continue;
@@ -226,17 +229,20 @@ void JointSearch::Reduce(Scored* state, bool area, const IsOver& is_over) {
   std::priority_queue<Entry> queue;
   for (std::size_t g = 0; g < gaps_.size(); ++g) {
     if (relief[g] <= 0) continue;
-    if (own_ns_[g] < kNever) queue.push({relief[g] / (own_ns_[g] + 1), g, Choice::kDrop});
+    if (state->choices.gaps[g] != Choice::kKeep) continue;
+    const double drop = relief[g] / (own_ns_[g] + 1);
+    if (own_ns_[g] < kNever) queue.push({std::min(drop, learned_[g]), g, Choice::kDrop});
     queue.push({relief[g] / (CopyNs(g) + 1), g, Choice::kSwap});
   }
   Weigh(state->choices, &state->worth);
-  TakeBest(&queue, relief, area, std::max<std::size_t>(1, gaps_.size() / 2000), state, is_over);
+  TakeBest(&queue, relief, area, std::max<std::size_t>(1, work_ / kMuch), state, is_over);
 }
 
 /// Takes what is worth most, again and again, until nothing is above the target.
 void JointSearch::TakeBest(std::priority_queue<Entry>* entries, const std::vector<double>& relief,
-                           bool area, std::size_t batch, Scored* state, const IsOver& is_over) {
+                           bool area, std::size_t most, Scored* state, const IsOver& is_over) {
   std::priority_queue<Entry>& queue = *entries;
+  std::size_t batch = most;
   while (state->worth.excess > 0 && !queue.empty() && !is_over()) {
     std::vector<Entry> taken;
     while (taken.size() < batch && !queue.empty()) {
@@ -252,11 +258,16 @@ void JointSearch::TakeBest(std::priority_queue<Entry>* entries, const std::vecto
     if (taken.size() == 1) {
       if (step.good && (step.worth >= 0.9 * rival || step.worth >= 0.9 * taken[0].worth)) {
         *state = std::move(step.next);
+        batch = std::min(2 * batch, most);
       } else if (step.good) {
         queue.push({step.worth, taken[0].gap, taken[0].choice});
       }
+      if (taken[0].choice == Choice::kDrop) {
+        learned_[taken[0].gap] = step.good ? step.worth : taken[0].worth / 10;
+      }
     } else if (step.good && step.worth >= 0.3 * rival) {
       *state = std::move(step.next);
+      batch = std::min(2 * batch, most);
     } else {
       for (const Entry& entry : taken) queue.push({entry.worth * 0.999, entry.gap, entry.choice});
       batch = std::max<std::size_t>(1, batch / 2);
@@ -291,16 +302,23 @@ void JointSearch::FillLink(Scored* state, double share, const IsOver& is_over) {
   }
   std::sort(order.begin(), order.end());
   const Bytes target = std::exchange(target_, kMaxBytes);
+  std::size_t failures = 0;
   Time(state->choices, &state->worth, Worth::kNoTime, true);
-  for (const auto& [rank, g] : order) {
-    if (is_over()) break;
-    state->choices.gaps[g] = Choice::kSwap;
+  std::size_t batch = std::max<std::size_t>(1, order.size() / 16);
+  for (std::size_t k = 0; k < order.size() && !is_over();) {
+    const std::size_t end = std::min(k + batch, order.size());
+    for (std::size_t i = k; i < end; ++i) state->choices.gaps[order[i].second] = Choice::kSwap;
     Worth worth;
-    if (Time(state->choices, &worth, Worth::kNoTime, true) && useless_.empty() &&
-        worth.time_ns <= state->worth.time_ns) {
+    const bool hidden = Time(state->choices, &worth, Worth::kNoTime, true) && useless_.empty() &&
+                        worth.time_ns <= state->worth.time_ns;
+    if (hidden) {
+      k = end;
       continue;
     }
-    state->choices.gaps[g] = Choice::kKeep;
+    for (std::size_t i = k; i < end; ++i) state->choices.gaps[order[i].second] = Choice::kKeep;
+    if (batch == 1) ++k;
+    batch = std::max<std::size_t>(1, batch / 2);
+    if (batch == 1 && work_ > kMuch && ++failures == kPatience) break;
   }
   target_ = target;
 }
@@ -316,7 +334,7 @@ void JointSearch::Relax(Scored* state, const IsOver& is_over) {
     order.emplace_back(-cost / static_cast<double>(SizeOf(g)), g);
   }
   std::sort(order.begin(), order.end());
-  const std::size_t most = gaps_.size() > kMany ? 400 : order.size();
+  const std::size_t most = work_ > kMuch ? 400 : order.size();
   for (std::size_t k = 0; k < std::min(most, order.size()) && !is_over(); ++k) {
     Choice& choice = state->choices.gaps[order[k].second];
     const Choice before = choice;
@@ -361,6 +379,7 @@ void JointSearch::Convert(Scored* state, const IsOver& is_over) {
 
 void JointSearch::Descend(Scored* state, bool area, const IsOver& is_over) {
   const Bytes target = target_;
+  learned_.assign(gaps_.size(), kNever);
   Scored best;
   int failures = 0;
   for (const double depth : {1.0, 0.98, 0.96, 0.94, 0.92, 0.9, 0.87, 0.84, 0.8, 0.76, 0.72}) {

@@ -99,7 +99,7 @@ class JointSearch {
   Step WeighStep(const Scored& state, const std::vector<Entry>& taken,
                  const std::vector<double>& relief, bool area);
   void TakeBest(std::priority_queue<Entry>* entries, const std::vector<double>& relief, bool area,
-                std::size_t batch, Scored* state, const IsOver& is_over);
+                std::size_t most, Scored* state, const IsOver& is_over);
   void Recreate(Scored* state, const IsOver& is_over);
   std::vector<double> EstimateRelief(bool area) const;
   Nanoseconds Rehearse();
@@ -114,12 +114,14 @@ class JointSearch {
   const plan::Rewriter& rewriter_;
   const plan::Machine& machine_;
   const std::vector<plan::Gap>& gaps_;
+  const std::size_t work_;  // To look at every gap once: gaps times ops.
   Sketch sketch_;
   Bytes target_ = 0;
   std::int64_t evaluations_ = 0;
   std::mt19937_64 random_;
-  double copy_price_ = 1;       // What a nanosecond of copies counts against one of replays.
-  std::vector<double> own_ns_;  // Per gap: of its own replays; infinite: cannot be dropped.
+  double copy_price_ = 1;        // What a nanosecond of copies counts against one of replays.
+  std::vector<double> own_ns_;   // Per gap: of its own replays; infinite: cannot be dropped.
+  std::vector<double> learned_;  // Per gap: what dropping it turned out to be worth.
   std::vector<std::vector<std::size_t>> made_of_;  // Per variable: gaps whose writers read it.
   std::vector<double> relief_;                     // Per gap, once they have been activated.
   std::vector<std::size_t> active_;                // Gaps that may matter.

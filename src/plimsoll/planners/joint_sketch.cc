@@ -36,6 +36,7 @@ Sketch::Sketch(const plan::Rewriter& rewriter, Bytes alignment)
   relic_end_.assign(variables, -1);
   marked_.assign(problem.ops.size(), 0);
   for (const plan::Op& op : problem.ops) durations_ns_.push_back(op.duration_ns);
+  ListGapsBefore();
   for (std::size_t g = 0; g < model_.gaps.size(); ++g) {
     const Gap& gap = model_.gaps[g];
     if (gap.end >= problem.period) around_.push_back(g);
@@ -63,6 +64,22 @@ void Sketch::ListLives() {
         free_before_[v] = i;
       }
     }
+  }
+}
+
+/// Lists the gaps that end at every op, in the order in which it uses their variables.
+void Sketch::ListGapsBefore() {
+  gaps_before_.resize(model_.problem.ops.size());
+  for (std::size_t g = 0; g < model_.gaps.size(); ++g) {
+    gaps_before_[At(model_.gaps[g].before)].push_back(g);
+  }
+  std::vector<std::size_t> rank(model_.problem.variables.size());
+  for (std::size_t i = 0; i < gaps_before_.size(); ++i) {
+    const std::vector<RewriteModel::Use>& uses = model_.uses[i];
+    for (std::size_t k = 0; k < uses.size(); ++k) rank[At(uses[k].variable)] = k;
+    std::sort(gaps_before_[i].begin(), gaps_before_[i].end(), [&](std::size_t a, std::size_t b) {
+      return rank[At(model_.gaps[a].variable)] < rank[At(model_.gaps[b].variable)];
+    });
   }
 }
 
@@ -144,8 +161,8 @@ bool Sketch::RunRecorded(OpIndex op) {
   const Slot first = step();
   if (!BringBack(op)) return false;
   if (step() > first) late_.emplace_back(op, step() - op);
-  for (const RewriteModel::Use& use : model_.uses[i]) {
-    if (trip_of_[At(use.variable)] >= 0) EndTrip(use.variable);
+  for (const std::size_t g : gaps_before_[i]) {
+    if (trip_of_[At(model_.gaps[g].variable)] >= 0) EndTrip(model_.gaps[g].variable);
   }
   AddStep(durations_ns_[i], load_.slot_bytes[i]);
   for (const std::size_t g : model_.gaps_after[i]) {
@@ -191,11 +208,12 @@ Sketch::Holder Sketch::HolderOf(VariableIndex v) const {
 
 /// Rebuilds what the op uses and does not find.
 bool Sketch::BringBack(OpIndex op) {
-  for (const RewriteModel::Use& use : model_.uses[At(op)]) {
-    const std::size_t v = At(use.variable);
+  for (const std::size_t g : gaps_before_[At(op)]) {
+    const VariableIndex variable = model_.gaps[g].variable;
+    const std::size_t v = At(variable);
     if (dropped_[v] == 0) continue;
     const Nanoseconds before = replay_ns_;
-    const Holder rebuilt = Provide(use.variable, VersionOf(use.variable), false);
+    const Holder rebuilt = Provide(variable, VersionOf(variable), false);
     if (rebuilt == kFailed) return false;
     gap_replay_ns_[At(gap_of_[v])] += replay_ns_ - before;
     if (rebuilt >= 0) instances_[At(rebuilt)].variable = -1;

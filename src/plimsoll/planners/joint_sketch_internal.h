@@ -95,6 +95,7 @@ class Sketch {
   };
 
   void ListLives();
+  void ListGapsBefore();
   void Start(const Choices& choices);
   bool RunRecorded(plan::OpIndex op);
   bool BringBack(plan::OpIndex op);
@@ -133,7 +134,8 @@ class Sketch {
   std::vector<plan::OpIndex> death_;        // The first op whose replays do not find it any more.
   std::vector<plan::OpIndex> free_before_;  // The first op behind its free.
   std::vector<std::int32_t> writes_until_;  // Per gap: of its variable, up to `after`.
-  std::vector<std::size_t> around_;         // Gaps around the end.
+  std::vector<std::vector<std::size_t>> gaps_before_;  // Per op.
+  std::vector<std::size_t> around_;                    // Gaps around the end.
 
   const Choices* choices_ = nullptr;
   plan::Script script_;
