@@ -89,7 +89,8 @@ class Policy {
         offer_(KeepAll(*model.evaluator)),
         without_dropped_(model.load),
         load_(model.load),
-        lane_(model.question) {}
+        lane_(model.question),
+        lowest_(offer_) {}
 
   Offer Choose() {
     auto goal = limit_;
@@ -102,7 +103,7 @@ class Policy {
       goal = static_cast<Bytes>(kLower * static_cast<double>(goal));
     }
     if (best_ns_ == kNever) SwapTheRest();
-    return best_ns_ < kNever ? best_ : offer_;
+    return best_ns_ < kNever ? best_ : lowest_;
   }
 
  private:
@@ -196,7 +197,12 @@ class Policy {
       JointState state;
       state.choices = offer_.choices;
       state.horizon = horizon;
-      if (!model_.evaluator->Evaluate(&state) || state.excess > 0) continue;
+      if (!model_.evaluator->Evaluate(&state)) continue;
+      if (state.excess < lowest_excess_) {
+        lowest_excess_ = state.excess;
+        lowest_ = {offer_.choices, horizon};
+      }
+      if (state.excess > 0) continue;
       model_.evaluator->Rehearse(&state);
       if (state.time_ns < best_ns_) {
         best_ns_ = state.time_ns;
@@ -218,7 +224,7 @@ class Policy {
       taken = 0;
       batch *= 2;
     }
-    if (!Look()) offer_.horizon = 0;
+    Look();
   }
 
   const Model& model_;
@@ -229,6 +235,8 @@ class Policy {
   SwapLane lane_;
   Offer best_;  // That holds the limit.
   double best_ns_ = kNever;
+  Offer lowest_;  // That exceeds it least.
+  double lowest_excess_ = kNever;
 };
 
 }  // namespace

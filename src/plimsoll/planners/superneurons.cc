@@ -9,7 +9,8 @@
 //               Feature maps are last used in the order of forward, so the first made go first
 //   recompute   the outputs of all other layers (pooling, activations, normalisation) are dropped
 //               and rebuilt from the checkpoint before them: each segment once, "speed-centric",
-//               where that fits, else every layer from the checkpoint anew, "memory-centric"
+//               where that fits, else every layer from the checkpoint anew, "memory-centric".
+//               Where paths join, one of which comes from another segment, a segment ends
 //   both        recompute, then swap
 //
 // Reproduced: which layers do what, the order of the cache, both ways to recompute. Different: the
@@ -22,6 +23,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,40 +43,77 @@ bool IsExpensive(const std::string& op_name) {
   });
 }
 
-/// Whether a content is rebuilt before an op by cheap layers alone, from what is there by then.
-bool IsCheap(const plan::Problem& problem, const Lineage& lineage, Content content,
-             plan::OpIndex at) {
-  for (std::int32_t k = 0; k < content.version; ++k) {
-    const plan::OpIndex writer = lineage.writers(content.variable)[At(k)];
-    if (IsExpensive(problem.op_names[At(problem.ops[At(writer)].name)])) return false;
-    for (const Content& input : lineage.inputs(writer)) {
-      if (input.variable == content.variable || lineage.IsThere(input, at)) continue;
-      if (!IsCheap(problem, lineage, input, at)) return false;
+/// Says which maps are dropped: those that cheap layers make of what is there.
+class Segments {
+ public:
+  Segments(const Question& question, const std::vector<plan::Gap>& gaps)
+      : problem_(question.problem),
+        least_bytes_(question.options.least_bytes),
+        gaps_(gaps),
+        lineage_(question.problem) {}
+
+  /// To be asked in the order in which maps are made.
+  bool IsDropped(const FeatureMap& map) {
+    const plan::Gap& gap = gaps_[map.gap];
+    if (!map.droppable || !IsCheap(lineage_.After(gap.variable, gap.after), gap.before)) {
+      return false;
     }
+    dropped_.insert(map.variable);
+    return true;
   }
-  return true;
-}
+
+ private:
+  bool IsCheap(Content content, plan::OpIndex at) const {
+    for (std::int32_t k = 0; k < content.version; ++k) {
+      const plan::OpIndex writer = lineage_.writers(content.variable)[At(k)];
+      if (IsExpensive(problem_.op_names[At(problem_.ops[At(writer)].name)])) return false;
+      if (EndsSegment(writer)) return false;
+      for (const Content& input : lineage_.inputs(writer)) {
+        if (input.variable == content.variable || lineage_.IsThere(input, at)) continue;
+        if (!IsCheap(input, at)) return false;
+      }
+    }
+    return true;
+  }
+
+  /// Where paths join, and one of them comes from a dropped map.
+  bool EndsSegment(plan::OpIndex op) const {
+    std::set<plan::VariableIndex> paths;
+    bool is_far = false;
+    for (const Content& input : lineage_.inputs(op)) {
+      const plan::Variable& variable = problem_.variables[At(input.variable)];
+      if (variable.persistent() || variable.size_bytes < least_bytes_) continue;
+      paths.insert(input.variable);
+      is_far = is_far || dropped_.contains(input.variable);
+    }
+    return is_far && paths.size() > 1;
+  }
+
+  const plan::Problem& problem_;
+  const Bytes least_bytes_;
+  const std::vector<plan::Gap>& gaps_;
+  const Lineage lineage_;
+  std::set<plan::VariableIndex> dropped_;
+};
 
 /// The three modes.
 class SuperNeurons {
  public:
   SuperNeurons(const Question& question, JointEvaluator* evaluator, bool swaps, bool recomputes)
       : question_(question), evaluator_(evaluator) {
-    const Lineage lineage(question.problem);
-    std::vector<FeatureMap> maps = ListFeatureMaps(question, *evaluator);
-    std::stable_sort(maps.begin(), maps.end(),
-                     [](const FeatureMap& a, const FeatureMap& b) { return a.last < b.last; });
+    Segments segments(question, evaluator->gaps());
+    std::vector<std::pair<plan::OpIndex, std::size_t>> checkpoints;
     bases_.push_back(KeepAll(*evaluator));
     Offer cheap = KeepAll(*evaluator);
-    for (const FeatureMap& map : maps) {
-      const plan::Gap& gap = evaluator->gaps()[map.gap];
-      const Content content = lineage.After(gap.variable, gap.after);
-      if (map.droppable && IsCheap(question.problem, lineage, content, gap.before)) {
+    for (const FeatureMap& map : ListFeatureMaps(question, *evaluator)) {
+      if (segments.IsDropped(map)) {
         cheap.choices[map.gap] = Choice::kDrop;
       } else if (swaps) {
-        by_age_.push_back(map.gap);
+        checkpoints.emplace_back(map.last, map.gap);
       }
     }
+    std::sort(checkpoints.begin(), checkpoints.end());
+    for (const auto& [last, gap] : checkpoints) by_age_.push_back(gap);
     if (!recomputes) return;
     bases_.push_back(cheap);
     cheap.horizon = 0;

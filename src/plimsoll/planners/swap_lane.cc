@@ -32,7 +32,7 @@ Nanoseconds SwapLane::FreeTime(const plan::Gap& gap) const {
   return copy.needed_ns - copy.idle_ns - copy.out_ns - copy.in_ns;
 }
 
-/// Says when every copy is gone and back; returns how late they are.
+/// Says when every copy is gone and back; returns how late the latest is.
 Nanoseconds SwapLane::Settle(std::vector<Copy>* copies) {
   Nanoseconds free_ns = 0;
   for (Copy& copy : *copies) {
@@ -50,7 +50,7 @@ Nanoseconds SwapLane::Settle(std::vector<Copy>* copies) {
     Copy& copy = (*copies)[k];
     free_ns = std::min(free_ns, copy.needed_ns) - copy.in_ns;
     copy.back_ns = free_ns;
-    lateness += std::max<Nanoseconds>(copy.gone_ns - copy.back_ns, 0);
+    lateness = std::max(lateness, copy.gone_ns - copy.back_ns);
   }
   return lateness;
 }

@@ -21,7 +21,7 @@ class SwapLane {
   /// Time between both uses less the time of both copies, with the link for itself.
   Nanoseconds FreeTime(const plan::Gap& gap) const;
 
-  /// How much later than needed anything is back, in sum, if this gap is swapped too.
+  /// How much later than needed the latest is back if this gap is swapped too: what ops wait for.
   Nanoseconds LatenessWith(const plan::Gap& gap) const;
   Nanoseconds lateness() const { return lateness_; }
 
