@@ -67,8 +67,17 @@ struct Model {
       by_free_time.emplace_back(lane.FreeTime(gap), g);
       gaps_of[At(gap.variable)].push_back(g);
     }
+    for (std::size_t g = 0; g < droppable.size(); ++g) least_ns.push_back(LeastNs(g));
     std::stable_sort(by_free_time.begin(), by_free_time.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
+  }
+
+  /// Time to rebuild a gap's variable if nothing else is dropped.
+  Nanoseconds LeastNs(std::size_t g) const {
+    const plan::Gap& gap = evaluator->gaps()[g];
+    if (!droppable[g]) return 0;
+    return lineage.RebuildNs(lineage.After(gap.variable, gap.after),
+                             [&](Content content) { return lineage.IsThere(content, gap.before); });
   }
 
   const Question& question;
@@ -78,6 +87,7 @@ struct Model {
   const std::vector<Bytes> load;                                  // Per op.
   std::vector<std::pair<Nanoseconds, std::size_t>> by_free_time;  // The longest first.
   std::vector<std::vector<std::size_t>> gaps_of;                  // Per variable.
+  std::vector<Nanoseconds> least_ns;                              // Per gap.
 };
 
 /// The choice for one limit.
@@ -86,6 +96,7 @@ class Policy {
   Policy(const Model& model, Bytes limit_bytes)
       : model_(model),
         limit_(limit_bytes),
+        goal_(limit_bytes),
         offer_(KeepAll(*model.evaluator)),
         without_dropped_(model.load),
         load_(model.load),
@@ -93,14 +104,15 @@ class Policy {
         lowest_(offer_) {}
 
   Offer Choose() {
-    auto goal = limit_;
-    SwapWhatHides(goal);
+    Count();
+    SwapWhatHides();
     for (int k = 0; k < kRounds; ++k) {
-      RecomputeTheRest(goal);
+      RecomputeTheRest();
       // With what is rebuilt on the way kept for good, nothing is cheaper than the first that
       // holds.
       if (Look() && best_.horizon == plan::Rewriter::kFar) break;
-      goal = static_cast<Bytes>(kLower * static_cast<double>(goal));
+      goal_ = static_cast<Bytes>(kLower * static_cast<double>(goal_));
+      Count();
     }
     if (best_ns_ == kNever) SwapTheRest();
     return best_ns_ < kNever ? best_ : lowest_;
@@ -109,16 +121,16 @@ class Policy {
  private:
   const plan::Gap& GapOf(std::size_t g) const { return model_.evaluator->gaps()[g]; }
 
-  bool IsOver(Bytes goal) const {
-    return std::any_of(load_.begin(), load_.end(), [&](Bytes bytes) { return bytes > goal; });
+  /// Counts anew where the load is above the goal.
+  void Count() {
+    over_.assign(1, 0);
+    for (const Bytes bytes : load_) over_.push_back(over_.back() + (bytes > goal_ ? 1 : 0));
   }
+  bool IsOver() const { return over_.back() > 0; }
 
   /// Whether the load is above the goal anywhere in a gap.
-  bool Helps(std::size_t g, Bytes goal) const {
-    for (plan::OpIndex i = GapOf(g).after + 1; i < GapOf(g).before; ++i) {
-      if (load_[At(i)] > goal) return true;
-    }
-    return false;
+  bool Helps(std::size_t g) const {
+    return over_[At(GapOf(g).before)] > over_[At(GapOf(g).after) + 1];
   }
 
   void Swap(std::size_t g) {
@@ -126,6 +138,7 @@ class Policy {
     lane_.Add(GapOf(g));
     load_ = without_dropped_;
     lane_.Relieve(&load_);
+    Count();
   }
 
   void Drop(std::size_t g) {
@@ -134,12 +147,13 @@ class Policy {
       without_dropped_[At(i)] -= model_.evaluator->SizeOf(g);
       load_[At(i)] -= model_.evaluator->SizeOf(g);
     }
+    Count();
   }
 
-  void SwapWhatHides(Bytes goal) {
+  void SwapWhatHides() {
     for (const auto& [free_ns, g] : model_.by_free_time) {
-      if (free_ns < 0 || !IsOver(goal)) return;
-      if (Helps(g, goal) && lane_.LatenessWith(GapOf(g)) == 0) Swap(g);
+      if (free_ns < 0 || !IsOver()) return;
+      if (Helps(g) && lane_.LatenessWith(GapOf(g)) == 0) Swap(g);
     }
   }
 
@@ -164,16 +178,17 @@ class Policy {
     return static_cast<double>(model_.evaluator->SizeOf(g)) / static_cast<double>(recompute_ns + 1);
   }
 
-  void RecomputeTheRest(Bytes goal) {
+  void RecomputeTheRest() {
     std::priority_queue<std::pair<double, std::size_t>> queue;
     for (const auto& [free_ns, g] : model_.by_free_time) {
       const bool open = offer_.choices[g] == Choice::kKeep && model_.droppable[g];
-      if (open && Helps(g, goal)) queue.emplace(Msps(g, RecomputeNs(g)), g);
+      // At best; what it is now is looked at when it comes to the top.
+      if (open && Helps(g)) queue.emplace(Msps(g, model_.least_ns[g]), g);
     }
-    while (!queue.empty() && IsOver(goal)) {
+    while (!queue.empty() && IsOver()) {
       const std::size_t g = queue.top().second;
       queue.pop();
-      if (!Helps(g, goal)) continue;
+      if (!Helps(g)) continue;
       const Nanoseconds recompute_ns = RecomputeNs(g);
       const double msps = Msps(g, recompute_ns);
       if (!queue.empty() && msps < queue.top().first) {
@@ -229,9 +244,11 @@ class Policy {
 
   const Model& model_;
   const Bytes limit_;
+  Bytes goal_;  // What the load is brought under, as reckoned here.
   Offer offer_;
   std::vector<Bytes> without_dropped_;  // Per op: the load, less what is dropped,
   std::vector<Bytes> load_;             // and less what is swapped.
+  std::vector<std::int64_t> over_;      // Per op: how many before it are above the goal.
   SwapLane lane_;
   Offer best_;  // That holds the limit.
   double best_ns_ = kNever;

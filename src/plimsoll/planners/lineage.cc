@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "plimsoll/planners/lineage_internal.h"
 
@@ -108,27 +109,22 @@ void Lineage::FindWhatCanBeRebuilt() {
 
 Nanoseconds Lineage::RebuildNs(Content content, const std::function<bool(Content)>& held) const {
   std::vector<Content> wanted = {content};
-  std::vector<OpIndex> ops;
-  std::vector<std::size_t> seen = {Key(content)};
+  std::unordered_set<OpIndex> run;
+  std::unordered_set<std::size_t> seen = {Key(content)};
+  Nanoseconds sum = 0;
   while (!wanted.empty()) {
     const Content next = wanted.back();
     wanted.pop_back();
     for (std::int32_t k = 0; k < next.version; ++k) {
       const OpIndex op = writers_[At(next.variable)][At(k)];
-      const auto place = std::lower_bound(ops.begin(), ops.end(), op);
-      if (place != ops.end() && *place == op) continue;
-      ops.insert(place, op);
+      if (!run.insert(op).second) continue;
+      sum += problem_.ops[At(op)].duration_ns;
       for (const Content& input : inputs_[At(op)]) {
         if (input.variable == next.variable || held(input)) continue;
-        const auto key = std::lower_bound(seen.begin(), seen.end(), Key(input));
-        if (key != seen.end() && *key == Key(input)) continue;
-        seen.insert(key, Key(input));
-        wanted.push_back(input);
+        if (seen.insert(Key(input)).second) wanted.push_back(input);
       }
     }
   }
-  Nanoseconds sum = 0;
-  for (const OpIndex op : ops) sum += problem_.ops[At(op)].duration_ns;
   return sum;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
+#include <limits>
+#include <utility>
 
 #include "plimsoll/planners/swap_lane_internal.h"
 
@@ -39,14 +40,14 @@ Nanoseconds SwapLane::Settle(std::vector<Copy>* copies) {
     free_ns = std::max(free_ns, copy.idle_ns) + copy.out_ns;
     copy.gone_ns = free_ns;
   }
-  std::vector<std::size_t> order(copies->size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return (*copies)[a].needed_ns > (*copies)[b].needed_ns;
-  });
+  // Mostly what is idle first is needed last, so that this is nearly sorted already.
+  std::vector<std::pair<Nanoseconds, std::size_t>> order;
+  order.reserve(copies->size());
+  for (std::size_t k = 0; k < copies->size(); ++k) order.emplace_back(-(*copies)[k].needed_ns, k);
+  if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
   Nanoseconds lateness = 0;
   free_ns = std::numeric_limits<Nanoseconds>::max();
-  for (const std::size_t k : order) {
+  for (const auto& [needed_ns, k] : order) {
     Copy& copy = (*copies)[k];
     free_ns = std::min(free_ns, copy.needed_ns) - copy.in_ns;
     copy.back_ns = free_ns;
