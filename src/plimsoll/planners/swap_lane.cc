@@ -75,13 +75,18 @@ void SwapLane::Insert(const Copy& copy, std::vector<Copy>* copies) {
 }
 
 void SwapLane::Relieve(std::vector<Bytes>* load) const {
+  std::vector<Bytes> change(load->size() + 1, 0);
   for (const Copy& copy : copies_) {
     const auto first = std::lower_bound(starts_.begin(), starts_.end(), copy.gone_ns);
     const auto last = std::upper_bound(first, starts_.end(), copy.back_ns);
-    // An op is relieved if it begins and ends in between.
-    for (auto start = first; start + 1 < last; ++start) {
-      (*load)[At(start - starts_.begin())] -= copy.bytes;
-    }
+    if (last - first < 2) continue;  // An op is relieved if it begins and ends in between.
+    change[At(first - starts_.begin())] -= copy.bytes;
+    change[At(last - starts_.begin()) - 1] += copy.bytes;
+  }
+  Bytes sum = 0;
+  for (std::size_t i = 0; i < load->size(); ++i) {
+    sum += change[i];
+    (*load)[i] += sum;
   }
 }
 
