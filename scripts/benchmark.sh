@@ -15,7 +15,7 @@ data=${1:-data}
 scripts/install_dependencies.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target trace_pools placement_instances million_buffers pool_latency \
-  chains chain_plans swapping limits
+  chains chain_plans swapping limits recompute_baselines
 bin=build/release/benchmarks
 shopt -s nullglob
 
@@ -38,5 +38,6 @@ logs=("$data"/singa/*.csv.gz)
 [ "${#logs[@]}" -eq 0 ] || run "$bin"/swapping --figure9 --singa "${logs[0]}"
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/swapping --table2 --figures --grid "$data"/traces
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/limits "${traces[@]}"
+[ "${#traces[@]}" -eq 0 ] || run "$bin"/recompute_baselines "${traces[@]}"
 run "$bin"/million_buffers
 run "$bin"/pool_latency
