@@ -21,8 +21,8 @@ struct OpTraits {
   friend bool operator==(const OpTraits&, const OpTraits&) = default;
 };
 
-/// Returns the traits of an op by its name: those of PyTorch's ops, and nothing for names that are
-/// not known.
+/// Returns the traits of an op by its name: those of PyTorch's ops; replayable for a chain's
+/// `forward:` stages; and nothing for names that are not known.
 OpTraits TraitsOf(std::string_view op_name);
 
 }  // namespace plimsoll::plan
