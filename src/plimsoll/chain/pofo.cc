@@ -22,6 +22,8 @@ namespace {
 constexpr std::size_t kMostRecipes = 100;
 /// Recipes that the local search looks at, times stages.
 constexpr std::size_t kWork = 300'000;
+/// Times the iteration without a limit: what takes longer is not looked for.
+constexpr Nanoseconds kSlowest = 100;
 /// Of the iteration: what a change for the worse may cost at first.
 constexpr double kHeat = 0.004;
 
@@ -36,7 +38,10 @@ class Search {
         random_(options.seed) {}
 
   std::optional<Schedule> Run() {
-    Consider(PlanChainSearch(question_, options_));
+    // Below, offloading alone cannot do.
+    if (question_.limit_bytes >= question_.model.smallest_limit_bytes) {
+      Consider(PlanChainSearch(question_, options_));
+    }
     std::optional<Order> order = RotorOrder(question_, table_);
     if (order) {
       const Model model =
@@ -45,7 +50,8 @@ class Search {
     }
     const std::size_t n = question_.model.stages;
     if (best_ns_ <= question_.model.compute_ns || n < 2) return std::move(best_);
-    std::vector<Recipe> starts = ProposeRecipes(question_, table_, best_ns_, kMostRecipes);
+    const Nanoseconds below = std::min(best_ns_, kSlowest * question_.model.compute_ns);
+    std::vector<Recipe> starts = ProposeRecipes(question_, table_, below, kMostRecipes);
     if (offloading_) starts.push_back(*offloading_);
     const std::int64_t slots = question_.limit_bytes / table_.slot_bytes();
     Recipe rotor{{{0, n - 1, true, slots}}, std::vector<char>(n, 0)};
