@@ -107,18 +107,20 @@ class Accountant {
   }
 
   void Finish() {
+    std::vector<Bytes> away(model_.order.size() + 1, 0);  // Changes of what can be away, by place.
+    for (std::size_t i = 0; i < n_; ++i) {
+      if (model_.return_op[i] == kNoOp) continue;
+      away[i + 1] += model_.activation_bytes[i];
+      away[model_.return_op[i]] -= model_.activation_bytes[i];
+    }
     Bytes held = 0;
+    Bytes most_away = 0;
     for (std::size_t k = 0; k < model_.order.size(); ++k) {
       held += total_[k];
+      most_away += away[k];
       model_.total_bytes[k] = held;
       model_.peak_bytes = std::max(model_.peak_bytes, held);
-      // What can be away leaves the op alone with the rest.
-      Bytes own = held;
-      for (std::size_t i = 0; i < n_; ++i) {
-        if (model_.return_op[i] != kNoOp && i < k && k < model_.return_op[i]) {
-          own -= model_.activation_bytes[i];
-        }
-      }
+      const Bytes own = held - most_away;
       model_.own_bytes[k] = own;
       if (own > model_.smallest_limit_bytes) {
         model_.smallest_limit_bytes = own;

@@ -21,7 +21,7 @@ namespace {
 /// Recipes of the dynamic program that are played.
 constexpr std::size_t kMostRecipes = 100;
 /// Recipes that the local search looks at, times stages.
-constexpr std::size_t kWork = 300'000;
+constexpr std::size_t kWork = 400'000;
 /// Times the iteration without a limit: what takes longer is not looked for.
 constexpr Nanoseconds kSlowest = 100;
 /// Of the iteration: what a change for the worse may cost at first.
@@ -33,7 +33,7 @@ class Search {
       : question_(question),
         options_(options),
         deadline_(options.time_budget_seconds),
-        table_(MakeRotorTable(question)),
+        table_(MakeRotorTable(question, RotorSlots(question.model.stages))),
         kitchen_(question, table_),
         random_(options.seed) {}
 

@@ -24,8 +24,10 @@ namespace plimsoll::chain {
 namespace {
 
 constexpr double kMemoryCells = 40;
-/// States that are followed in each cell.
-constexpr std::size_t kPerCell = 6;
+/// States that are followed in each cell: fewer in long chains, where each has more to follow.
+std::size_t StatesPerCell(std::size_t stages) {
+  return std::clamp<std::size_t>(400 / stages, 3, 6);
+}
 
 struct State {
   double memory = 0;
@@ -124,7 +126,7 @@ class Program {
     std::size_t begin = 0;  // Of the cell, in `few`.
     for (const State& state : *states) {
       if (!few.empty() && cell(few.back()) != cell(state)) begin = few.size();
-      if (few.size() - begin >= kPerCell) continue;
+      if (few.size() - begin >= StatesPerCell(n_)) continue;
       const bool dominated = std::any_of(
           few.begin() + static_cast<std::ptrdiff_t>(begin), few.end(), [&](const State& other) {
             return other.cost <= state.cost && other.to_send <= state.to_send &&

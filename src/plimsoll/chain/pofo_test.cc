@@ -69,7 +69,7 @@ TEST(PofoTest, TheDynamicProgramProposesWhatCanBePlayed) {
         RandomChain({.least_stages = 4, .most_stages = 9, .insides = true}, &random);
     const Model model = MakeModel(chain, kByteLink);
     const Question question = {chain, model, RandomLimit(model, &random)};
-    const RotorTable table = MakeRotorTable(question);
+    const RotorTable table = MakeRotorTable(question, 500);
     const Kitchen kitchen(question, table);
     for (const Recipe& recipe : ProposeRecipes(question, table, 4 * model.compute_ns, 5)) {
       ++proposed;

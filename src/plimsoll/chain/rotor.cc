@@ -18,6 +18,11 @@ constexpr std::int64_t kSpare = 8;  // An eighth.
 
 }  // namespace
 
+std::int64_t RotorSlots(std::size_t stages) {
+  return std::clamp<std::int64_t>(5'000'000 / static_cast<std::int64_t>(stages * stages), 500,
+                                  5'000);
+}
+
 RotorTable MakeRotorTable(const Question& question, std::int64_t slots) {
   const Bytes slot = std::max<Bytes>(1, (question.limit_bytes + slots - 1) / slots);
   const std::int64_t of_limit = question.limit_bytes / slot;
@@ -48,7 +53,7 @@ std::optional<Schedule> PlanRotor(const Question& question, const PlannerOptions
   if (question.limit_bytes >= question.model.peak_bytes) {
     return Simulator(question.model, question.limit_bytes).Play({});
   }
-  const std::optional<Order> order = RotorOrder(question, MakeRotorTable(question));
+  const std::optional<Order> order = RotorOrder(question, MakeRotorTable(question, RotorSlots(question.model.stages)));
   if (!order) return std::nullopt;
   const Model model = MakeModel(question.chain, question.model.bandwidth_bytes_per_s, *order);
   return Simulator(model, question.limit_bytes).Play({});
