@@ -35,16 +35,15 @@ std::optional<Order> RotorOrder(const Question& question, const RotorTable& tabl
   const std::int64_t of_limit = (question.limit_bytes - chain.input_bytes) / table.slot_bytes();
   const std::int64_t least = of_limit - of_limit / kSpare;
   const bool exact = table.slot_bytes() == 1;
-  double tried = -1;
   for (std::int64_t m = exact ? of_limit : table.slots(); m >= least && m >= 0; --m) {
     const double time = table.Time(0, last, m);
     if (time == RotorTable::kNever) break;
-    if (time == tried) continue;
+    // Of those that take equally long, the one that gets by with least.
+    if (m > least && m > 0 && table.Time(0, last, m - 1) == time) continue;
     Order order;
     table.Append(0, last, m, &order);
     const Model model = MakeModel(chain, question.model.bandwidth_bytes_per_s, order);
     if (model.peak_bytes <= question.limit_bytes) return order;
-    tried = time;
   }
   return std::nullopt;
 }
