@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "plimsoll/chain/planner.h"
 #include "plimsoll/plan/rewrite_row.h"
 
 namespace plimsoll::planners {
@@ -118,18 +117,29 @@ std::vector<Choice> ChoicesOf(const Question& question, const ChainStart& start)
   return choices;
 }
 
+std::optional<Attempt> MakeAttempt(const Question& question, const ChainStart& start) {
+  auto made = plan::MakePlan(start.rewritten.problem, start.swaps, question.machine,
+                             ToScheduleOptions(question.options));
+  auto* plan = std::get_if<plan::Plan>(&made);
+  if (plan == nullptr) return std::nullopt;
+  const auto& replays = start.rewritten.is_replay;
+  if (std::find(replays.begin(), replays.end(), std::uint8_t{1}) != replays.end()) {
+    plan->rewriting = plan::ToRewriting(question.problem, start.rewritten);
+  }
+  return Attempt{start.swaps, std::move(made), question.options.limit_bytes};
+}
+
 }  // namespace
 
 std::optional<ChainStart> StartAsChain(const ChainView& view, const Question& question,
-                                       Bytes load_limit_bytes) {
+                                       chain::PlanFunction planner, Bytes load_limit_bytes) {
   const chain::Model model = chain::MakeModel(view.chain, BandwidthOf(question.machine));
   const Bytes limit = std::min(load_limit_bytes - view.base_bytes, model.peak_bytes);
   if (limit <= view.chain.input_bytes) return std::nullopt;
   chain::PlannerOptions options;
   options.seed = question.options.seed;
   options.time_budget_seconds = kShareOfTime * question.options.time_budget_seconds;
-  const chain::Question chain_question = {view.chain, model, limit};
-  const auto schedule = chain::PlanPofo(chain_question, options);
+  const auto schedule = planner({view.chain, model, limit}, options);
   if (!schedule) return std::nullopt;
   const chain::Order order =
       schedule->order.empty() ? chain::PlainOrder(model.stages) : schedule->order;
@@ -154,20 +164,26 @@ std::optional<ChainStart> StartAsChain(const ChainView& view, const Question& qu
 std::optional<Attempt> PlanAsChain(const Question& question) {
   const auto view = ViewAsChain(question.problem, question.options.alignment);
   if (!view) return std::nullopt;
-  for (const double share : {1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7}) {
-    const auto limit =
-        static_cast<Bytes>(share * static_cast<double>(question.options.limit_bytes));
-    std::optional<ChainStart> start = StartAsChain(*view, question, limit);
-    if (!start) continue;
-    auto made = plan::MakePlan(start->rewritten.problem, start->swaps, question.machine,
-                               ToScheduleOptions(question.options));
-    auto* plan = std::get_if<plan::Plan>(&made);
-    if (plan == nullptr) continue;
-    const auto& replays = start->rewritten.is_replay;
-    if (std::find(replays.begin(), replays.end(), std::uint8_t{1}) != replays.end()) {
-      plan->rewriting = plan::ToRewriting(question.problem, start->rewritten);
+  // Each row only if nothing of those before can be placed.
+  using Ask = std::pair<chain::PlanFunction, double>;
+  const std::vector<std::vector<Ask>> rows = {
+      {{chain::PlanPofo, 1.0}, {chain::PlanPofo, 0.97}, {chain::PlanRotor, 1.0}},
+      {{chain::PlanPofo, 0.94}, {chain::PlanRotor, 0.94}},
+      {{chain::PlanPofo, 0.9}},
+      {{chain::PlanRotor, 0.85}, {chain::PlanRotor, 0.8}, {chain::PlanRotor, 0.7}}};
+  for (const std::vector<Ask>& row : rows) {
+    std::vector<ChainStart> starts;
+    for (const auto& [planner, share] : row) {
+      const double limit = share * static_cast<double>(question.options.limit_bytes);
+      auto start = StartAsChain(*view, question, planner, static_cast<Bytes>(limit));
+      if (start) starts.push_back(std::move(*start));
     }
-    return Attempt{start->swaps, std::move(made), question.options.limit_bytes};
+    std::stable_sort(starts.begin(), starts.end(), [](const ChainStart& a, const ChainStart& b) {
+      return a.predicted_ns < b.predicted_ns;
+    });
+    for (const ChainStart& start : starts) {
+      if (auto attempt = MakeAttempt(question, start)) return attempt;
+    }
   }
   return std::nullopt;
 }

@@ -81,7 +81,7 @@ TEST(ChainStartTest, PlansOfRandomChainsAreSafe) {
     }
     const auto view = ViewAsChain(problem, 1);
     ASSERT_TRUE(view);
-    const auto start = StartAsChain(*view, question, options.limit_bytes);
+    const auto start = StartAsChain(*view, question, chain::PlanPofo, options.limit_bytes);
     if (!start) continue;
     EXPECT_EQ(start->choices.size(), plan::ListGaps(problem, 1).size());
     EXPECT_GE(start->predicted_ns, problem.iteration_ns());
