@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How near to optimal are the planners of chains that only offload? As paper 002, section 6: every chain at evenly
-// spaced limits from the smallest to the peak, at 12.2 GB/s (the paper's link) and 55 GB/s with
-// times as measured, and at 12.2 GB/s with times six times as long (about the paper's V100). The
-// link is one and half-duplex, and iterations start cold. Then chains drawn at random, against the
-// exact solver.
+// How near to optimal are the planners of chains that only offload? As paper 002, section 6: every
+// chain at evenly spaced limits from the smallest to the peak, at 12.2 GB/s (the paper's link) and
+// 55 GB/s with times as measured, and at 12.2 GB/s with times six times as long (about the paper's
+// V100). The link is one and half-duplex, and iterations start cold. Then chains drawn at random,
+// against the exact solver.
 //
 //   chains [--limits N] [--chain NAME] [--random N] FOLDER|FILE...
 

@@ -194,14 +194,13 @@ class Run {
   }
 
   void Print() const {
-    report::Table table({"planner", "iteration / ops, mean", "worst", "no schedule",
-                         "planning, mean", "longest"});
+    report::Table table(
+        {"planner", "iteration / ops, mean", "worst", "no schedule", "planning, mean", "longest"});
     std::vector<std::string> header = {"chain"};
     for (const Score& score : scores_) {
       header.push_back(score.name);
       if (score.asked == 0) continue;
-      table.Add({score.name,
-                 score.fits == 0 ? "-" : fmt::format("{:.4f}", score.sum / score.fits),
+      table.Add({score.name, score.fits == 0 ? "-" : fmt::format("{:.4f}", score.sum / score.fits),
                  fmt::format("{:.4f}", score.worst), fmt::format("{}", score.asked - score.fits),
                  fmt::format("{:.3f} s", score.seconds / score.asked),
                  fmt::format("{:.3f} s", score.most_seconds)});
@@ -235,8 +234,7 @@ class Run {
     laws_[0].Add(pofo, rotor, name);
     laws_[1].Add(pofo, offloading, name);
     Score& start_score = scores_[scores_.size() - 2];
-    const double start =
-        AskStart(problem, question, &start_score);
+    const double start = AskStart(problem, question, &start_score);
     (*own)[own->size() - 2].Add(start, 0);
     laws_[2].Add(start, pofo, name);
     if (options_.joint_seconds <= 0) return;

@@ -170,8 +170,8 @@ Row Ask(const chain::Planner& planner, const chain::Question& question, const Op
                             violations.front().message));
   }
   row.fits = true;
-  row.footprint = chain::MeasureFootprint(
-      chain::ModelOf(question.chain, question.model, *schedule), *schedule);
+  row.footprint =
+      chain::MeasureFootprint(chain::ModelOf(question.chain, question.model, *schedule), *schedule);
   row.recomputed_bytes = chain::RecomputedBytes(question.chain, schedule->order);
   row.iteration_ns = schedule->iteration_ns();
   if (row.iteration_ns > 0) {
@@ -260,11 +260,11 @@ std::string ToCsv(const std::vector<Row>& rows) {
                        row.bandwidth_bytes_per_s, row.limit_bytes, row.peak_load_bytes,
                        row.smallest_limit_bytes, row.fits);
     if (row.fits) {
-      csv += fmt::format("true,{},{},{},{},{},{},{:.6f},{},{},{:.6f},{:.6f},{:.3f},",
-                         row.footprint.device_bytes, row.footprint.host_bytes,
-                         row.footprint.out_bytes, row.recomputed_bytes, row.unlimited_ns, row.iteration_ns,
-                         row.overhead(), row.bound_ns, row.fractional_ns, row.Over(row.bound_ns),
-                         row.Over(row.fractional_ns), row.images_per_second);
+      csv += fmt::format(
+          "true,{},{},{},{},{},{},{:.6f},{},{},{:.6f},{:.6f},{:.3f},", row.footprint.device_bytes,
+          row.footprint.host_bytes, row.footprint.out_bytes, row.recomputed_bytes, row.unlimited_ns,
+          row.iteration_ns, row.overhead(), row.bound_ns, row.fractional_ns, row.Over(row.bound_ns),
+          row.Over(row.fractional_ns), row.images_per_second);
     } else {
       csv += fmt::format(",,,,,{},,,,,,,,", row.unlimited_ns);
     }

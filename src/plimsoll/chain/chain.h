@@ -9,9 +9,9 @@
 #include "plimsoll/base/bytes.h"
 
 /// Chains: a network is a row of stages, each run forward and backward. Activations may spend the
-/// time in between in the host's memory, or be dropped and made again. Offloading is after "Optimal GPU-CPU
-/// Offloading Strategies for Deep Neural Network Training" (Beaumont, Eyraud-Dubois, Shilova),
-/// called paper 002 here; for recomputation see order.h.
+/// time in between in the host's memory, or be dropped and made again. Offloading is after "Optimal
+/// GPU-CPU Offloading Strategies for Deep Neural Network Training" (Beaumont, Eyraud-Dubois,
+/// Shilova), called paper 002 here; for recomputation see order.h.
 ///
 ///       x_0        x_1        x_2            x_n
 ///      ─────▶ F_0 ─────▶ F_1 ─────▶ ... F_n-1 ─────▶

@@ -63,7 +63,10 @@ inline void ExpectValid(const Question& question, const Schedule& schedule,
            question.chain, question.model.bandwidth_bytes_per_s, schedule, question.limit_bytes)) {
     ADD_FAILURE() << what << ": " << violation.message;
   }
-  EXPECT_LE(MeasureFootprint(ModelOf(question.chain, question.model, schedule), schedule).device_bytes, question.limit_bytes) << what;
+  EXPECT_LE(
+      MeasureFootprint(ModelOf(question.chain, question.model, schedule), schedule).device_bytes,
+      question.limit_bytes)
+      << what;
 }
 
 /// Three stages, easy to follow by hand: x_0 = 4, x_1 = 6, x_2 = 2, x_3 = 1 bytes.

@@ -70,8 +70,7 @@ TEST(OrderTest, WhatIsMadeAgainIsNotKept) {
 TEST(OrderTest, TransfersFitBetweenTheReadersOfWhatTheyCarry) {
   const Chain chain = EvenChain();
   const Model model = MakeModel(chain, kByteLink, kFirstAgain);
-  const auto schedule =
-      Simulator(model, 9).Play({{0, Direction::kOut}, {0, Direction::kIn}});
+  const auto schedule = Simulator(model, 9).Play({{0, Direction::kOut}, {0, Direction::kIn}});
   ASSERT_TRUE(schedule);
   // x_0 is away from the end of F_0 on, and back for the second F_0.
   EXPECT_EQ(schedule->iteration_ns(), 10);
@@ -119,8 +118,7 @@ TEST(OrderTest, OffloadsOfAnyOrderAreValid) {
     SCOPED_TRACE(round);
     const Chain chain = RandomChain({.most_stages = 6, .insides = true}, &random);
     const Model plain = MakeModel(chain, kByteLink);
-    const Model model =
-        MakeModel(chain, kByteLink, RandomOrder(chain.stages.size(), &random));
+    const Model model = MakeModel(chain, kByteLink, RandomOrder(chain.stages.size(), &random));
     std::vector<char> offloaded(model.stages, 0);
     for (std::size_t i = 0; i < model.stages; ++i) {
       offloaded[i] = model.return_op[i] != kNoOp && random() % 2 == 0 ? 1 : 0;
@@ -138,8 +136,7 @@ TEST(OrderTest, OffloadsOfAnyOrderAreValid) {
 std::string Spoil(const std::function<void(Schedule*)>& spoil) {
   const Chain chain = EvenChain();
   const Model model = MakeModel(chain, kByteLink, kFirstAgain);
-  Schedule schedule =
-      *Simulator(model, 10).Play({{0, Direction::kOut}, {0, Direction::kIn}});
+  Schedule schedule = *Simulator(model, 10).Play({{0, Direction::kOut}, {0, Direction::kIn}});
   spoil(&schedule);
   const auto violations = FindViolations(chain, kByteLink, schedule, 10);
   return violations.empty() ? "valid" : violations.front().message;

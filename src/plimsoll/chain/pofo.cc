@@ -154,8 +154,8 @@ class Search {
     if (!block.again) return;
     const auto reach = static_cast<std::size_t>(std::max<std::int64_t>(2, table_.slots() / 10));
     const auto step = static_cast<std::int64_t>(1 + Draw(reach));
-    block.slots = std::clamp<std::int64_t>(block.slots + (Draw(2) == 0 ? step : -step), 0,
-                                           table_.slots());
+    block.slots =
+        std::clamp<std::int64_t>(block.slots + (Draw(2) == 0 ? step : -step), 0, table_.slots());
   }
 
   /// Two neighbours: one gets a stage of the other.

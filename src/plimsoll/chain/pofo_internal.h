@@ -39,8 +39,7 @@ Recipe PlainRecipe(std::size_t stages, const Schedule* schedule = nullptr);
 class Kitchen {
  public:
   /// Both must outlive it.
-  Kitchen(const Question& question, const RotorTable& table)
-      : question_(question), table_(table) {}
+  Kitchen(const Question& question, const RotorTable& table) : question_(question), table_(table) {}
 
   static constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 

@@ -106,8 +106,8 @@ class Program {
   /// About how long nothing runs between the last forward op and the first backward op.
   static double IdleInTheMiddle(const State& state) {
     if (state.to_send > 0 && state.to_fetch > 0) return state.to_send + state.to_fetch;
-    return std::max(0.0, std::max(state.to_send, state.to_fetch) +
-                             std::min(state.to_send, state.to_fetch));
+    return std::max(
+        0.0, std::max(state.to_send, state.to_fetch) + std::min(state.to_send, state.to_fetch));
   }
 
   /// Keeps a few states for each amount of memory that is kept.
@@ -153,8 +153,7 @@ class Program {
   void KeepAll(std::size_t i, const State& state, double amount, State next) {
     const Stage& stage = chain_.stages[i];
     const double made = Size(stage.kept_bytes);
-    const double forward_excess =
-        state.memory + Size(stage.forward_temp_bytes) + made - limit_;
+    const double forward_excess = state.memory + Size(stage.forward_temp_bytes) + made - limit_;
     const double backward_excess =
         state.kept() + state.fetching() + made - limit_ +
         Size(stage.backward_temp_bytes + chain_.GradientBytes(i) + chain_.GradientBytes(i + 1));
@@ -191,9 +190,9 @@ class Program {
     for (std::size_t j = i; j + 1 < n_; ++j) {
       const Stage& stage = chain_.stages[j];
       const double sent = j == i ? 0 : std::min(to_send, elapsed);
-      const double excess = state.memory - sent - limit_ +
-                            Size((j == i ? 0 : chain_.OutputBytes(j)) + stage.kept_bytes +
-                                 stage.forward_temp_bytes);
+      const double excess =
+          state.memory - sent - limit_ +
+          Size((j == i ? 0 : chain_.OutputBytes(j)) + stage.kept_bytes + stage.forward_temp_bytes);
       if (excess > (j == i ? state.sending() : to_send) - sent) return;
       waited += std::max(0.0, excess);
       elapsed += std::max(0.0, excess) + static_cast<double>(stage.forward_ns) * rate_;
@@ -211,8 +210,8 @@ class Program {
         if (time >= tried) continue;
         tried = time;
         next.block = {i, j, true, slots};
-        next.cost = state.cost + waited + wait +
-                    (time - (backward_ns_[j + 1] - backward_ns_[i])) * rate_;
+        next.cost =
+            state.cost + waited + wait + (time - (backward_ns_[j + 1] - backward_ns_[i])) * rate_;
         Move(state, amount, Size(chain_.OutputBytes(j + 1)), elapsed, wait + time * rate_, &next);
         Add(j + 1, next);
       }
@@ -234,15 +233,16 @@ class Program {
     }
     double tried = -1;
     for (const double share : {0.0, 0.25, 0.5, 1.0}) {
-      const double free = limit_ - state.kept() - share * std::max(state.sending(), state.fetching());
+      const double free =
+          limit_ - state.kept() - share * std::max(state.sending(), state.fetching());
       const auto slots =
           static_cast<std::int64_t>(std::floor(free / static_cast<double>(table_.slot_bytes())));
       const double time = table_.Time(i, n_ - 1, slots);
       if (time == RotorTable::kNever || time == tried) continue;
       tried = time;
       const double waits = (1 - share) * std::max(state.sending(), state.fetching());
-      const double cost = state.cost + (time - ideal) * rate_ +
-                          std::max(0.5 * waits, backlog - time * rate_);
+      const double cost =
+          state.cost + (time - ideal) * rate_ + std::max(0.5 * waits, backlog - time * rate_);
       if (cost <= bound_) endings_.push_back({cost, i, k, offloads, slots});
     }
   }

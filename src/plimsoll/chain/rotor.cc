@@ -52,7 +52,8 @@ std::optional<Schedule> PlanRotor(const Question& question, const PlannerOptions
   if (question.limit_bytes >= question.model.peak_bytes) {
     return Simulator(question.model, question.limit_bytes).Play({});
   }
-  const std::optional<Order> order = RotorOrder(question, MakeRotorTable(question, RotorSlots(question.model.stages)));
+  const std::optional<Order> order =
+      RotorOrder(question, MakeRotorTable(question, RotorSlots(question.model.stages)));
   if (!order) return std::nullopt;
   const Model model = MakeModel(question.chain, question.model.bandwidth_bytes_per_s, *order);
   return Simulator(model, question.limit_bytes).Play({});

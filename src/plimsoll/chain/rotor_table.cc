@@ -34,8 +34,8 @@ Bytes RotorTable::GivenBytes(std::size_t last) const {
 std::int64_t RotorTable::NeedOfStage(std::size_t first, std::size_t last) const {
   const Stage& stage = chain_.stages[first];
   const Bytes forward = stage.forward_temp_bytes + GivenBytes(last);
-  const Bytes backward = stage.backward_temp_bytes + chain_.GradientBytes(first) +
-                         chain_.GradientBytes(first + 1);
+  const Bytes backward =
+      stage.backward_temp_bytes + chain_.GradientBytes(first) + chain_.GradientBytes(first + 1);
   return ToSlots(stage.kept_bytes + std::max(forward, backward));
 }
 

@@ -71,9 +71,7 @@ TEST(ToTraceTest, HasTheModelsPeakTimesAndSizes) {
 TEST(ToTraceTest, ReadsWhatTheChainReads) {
   const trace::Trace trace = ToTrace(SmallChain(), 1);
   const TraceLayout layout{3};
-  const auto x = [&](std::size_t i) {
-    return static_cast<trace::VariableIndex>(layout.Output(i));
-  };
+  const auto x = [&](std::size_t i) { return static_cast<trace::VariableIndex>(layout.Output(i)); };
   const auto inside = [&](std::size_t i) {
     return static_cast<trace::VariableIndex>(layout.Inside(i));
   };

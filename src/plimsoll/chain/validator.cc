@@ -280,7 +280,7 @@ class Judge {
   const std::size_t most_;
   std::vector<std::vector<Turn>> forward_;  // Per stage: one or more.
   std::vector<Turn> backward_;              // Per stage.
-  std::vector<std::optional<Span>> out_;   // Per activation.
+  std::vector<std::optional<Span>> out_;    // Per activation.
   std::vector<std::optional<Span>> in_;
   std::map<Nanoseconds, Bytes> load_;  // Changes of the bytes on the device.
   std::vector<Violation> violations_;

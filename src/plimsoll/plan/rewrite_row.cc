@@ -92,8 +92,7 @@ class RowPass {
   void AddUse(std::size_t op, VariableIndex v, bool writes, bool state,
               const std::vector<std::int32_t>& version) {
     std::vector<Use>& own = uses_[op];
-    auto use =
-        std::find_if(own.begin(), own.end(), [v](const Use& x) { return x.variable == v; });
+    auto use = std::find_if(own.begin(), own.end(), [v](const Use& x) { return x.variable == v; });
     if (use == own.end()) {
       own.push_back({v, version[At(v)], false, false, false});
       use = std::prev(own.end());
@@ -285,8 +284,8 @@ class RowPass {
   std::vector<std::vector<Use>> uses_;
   std::vector<bool> replayable_;
   std::vector<std::vector<VariableIndex>> workspaces_;
-  std::vector<Event> events_;  // In order.
-  std::vector<Holder> holder_;  // Per recorded variable.
+  std::vector<Event> events_;           // In order.
+  std::vector<Holder> holder_;          // Per recorded variable.
   std::vector<Position> new_position_;  // Per recorded position of an event.
   std::size_t around_count_ = 0;  // Variables that are there from the beginning on, the first ones.
   Position next_position_ = 0;

@@ -100,8 +100,8 @@ TEST(RewriteRowTest, RandomRowsThatAreAcceptedComputeTheSame) {
     ++made;
     const Replayed replayed{rewritten->problem, ToRewriting(problem, *rewritten)};
     const auto violations = CheckPlan(replays::PlainPlan(replayed));
-    ASSERT_TRUE(violations.empty())
-        << "case " << c << "\n" << Name(violations[0].law) << ": " << violations[0].message;
+    ASSERT_TRUE(violations.empty()) << "case " << c << "\n"
+                                    << Name(violations[0].law) << ": " << violations[0].message;
     ASSERT_TRUE(replays::ComputesTheSame(replayed)) << "case " << c;
   }
   EXPECT_GT(made, cases / 40);

@@ -11,8 +11,7 @@ namespace {
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
 /// For each op, the transfer in that it waits for.
-std::vector<std::size_t> ArrivalsByOp(const chain::Model& model,
-                                      const chain::Schedule& schedule) {
+std::vector<std::size_t> ArrivalsByOp(const chain::Model& model, const chain::Schedule& schedule) {
   const chain::TraceLayout layout{model.stages};
   std::vector<std::size_t> arrivals(model.ops() + 2, kNone);
   for (std::size_t t = 0; t < schedule.transfers.size(); ++t) {

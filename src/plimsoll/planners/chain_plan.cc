@@ -103,8 +103,8 @@ class Builder {
       absences.push_back(MakeAbsence({t, in_of[i]}, read, layout_.Op(model_.return_op[i])));
       if (model_.activation_bytes[i] == question_.chain.OutputBytes(i)) continue;
       absences.push_back(MakeAbsence({t, in_of[i]}, read - 1, BackwardOp(i - 1)));
-      absences.back().gap.variable = static_cast<plan::VariableIndex>(
-          problem_.writes(problem_.ops[read - 1])[1].variable);
+      absences.back().gap.variable =
+          static_cast<plan::VariableIndex>(problem_.writes(problem_.ops[read - 1])[1].variable);
     }
     return absences;
   }

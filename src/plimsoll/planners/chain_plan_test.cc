@@ -93,8 +93,7 @@ TEST(ChainPlanTest, PlansOfRandomChainsAreSafeAndAsFastAsTheirSchedules) {
   int fitted = 0;
   int asked = 0;
   for (int round = 0; round < 150; ++round) {
-    const chain::Chain chain =
-        chain::RandomChain({.most_stages = 10, .insides = true}, &random);
+    const chain::Chain chain = chain::RandomChain({.most_stages = 10, .insides = true}, &random);
     const chain::Model model =
         chain::MakeModel(chain, chain::kByteLink / chain::DrawBetween(1, 4, &random));
     const Question question = {chain, model, chain::RandomLimit(model, &random)};

@@ -234,7 +234,8 @@ class Viewer {
         if (i + 1 < n && !MayRunAgain(k)) return i;
         view_.again[i].push_back(k);
         for (const plan::Operand& x : problem_.reads(op)) {
-          if (IsInside(x.variable) && accesses_[At(x.variable)].front().op >= view_.forward[i].begin) {
+          if (IsInside(x.variable) &&
+              accesses_[At(x.variable)].front().op >= view_.forward[i].begin) {
             needed[At(x.variable)] = true;
           }
         }
@@ -325,8 +326,7 @@ class Viewer {
       stage.kept_bytes = stage.inside_bytes + SizeOf(output);
       stage.forward_ns = TimeOf(view_.forward[i]);
       stage.backward_ns = TimeOf(view_.backward[i]);
-      stage.forward_temp_bytes =
-          std::max<Bytes>(0, MostRest(view_.forward[i]) - stage.kept_bytes);
+      stage.forward_temp_bytes = std::max<Bytes>(0, MostRest(view_.forward[i]) - stage.kept_bytes);
       stage.input_gradient_bytes = RestBefore(view_.backward[i].end);
       most_backward.push_back(MostRest(view_.backward[i]));
       for (const VariableIndex v : view_.insides[i]) TakeFromRest(v);
@@ -336,8 +336,8 @@ class Viewer {
     view_.chain.output_gradient_bytes = RestBefore(turn_);
     for (std::size_t i = 0; i < n; ++i) {
       chain::Stage& stage = view_.chain.stages[i];
-      const Bytes known = stage.kept_bytes + view_.chain.GradientBytes(i) +
-                          view_.chain.GradientBytes(i + 1);
+      const Bytes known =
+          stage.kept_bytes + view_.chain.GradientBytes(i) + view_.chain.GradientBytes(i + 1);
       stage.backward_temp_bytes = std::max<Bytes>(0, most_backward[i] - known);
     }
   }
