@@ -8,6 +8,7 @@
 
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/schedule.h"
+#include "plimsoll/planners/chain_cuts.h"
 
 namespace plimsoll::planners {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 using plan::OpIndex;
 using plan::Position;
 using plan::VariableIndex;
-using trace::Phase;
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -29,14 +29,17 @@ class Viewer {
         alignment_(alignment),
         most_stages_(most_stages),
         accesses_(plan::ListAccesses(problem)),
-        load_(plan::LeastLoad(problem, {}, alignment)),
-        least_bytes_(*std::max_element(load_.begin(), load_.end()) / kSmall) {}
+        load_(plan::LeastLoad(problem, {}, alignment)) {}
 
   std::optional<ChainView> Run() {
-    if (!FindPhases() || !FindCuts()) return std::nullopt;
-    Coarsen();
+    const Bytes small = *std::max_element(load_.begin(), load_.end()) / kSmall;
+    const auto found = FindCuts(problem_, accesses_, small, most_stages_);
+    if (!found) return std::nullopt;
+    turn_ = found->turn;
+    end_ = found->end;
+    cuts_ = found->cuts;
     // From the start on, if the first stage can run again; else from the first cut that allows it.
-    cuts_.insert(cuts_.begin(), {begin_ - 1, kNone});
+    cuts_.insert(cuts_.begin(), {found->begin - 1, kNone});
     for (;; cuts_.erase(cuts_.begin())) {
       if (cuts_.size() < 2) return std::nullopt;
       CutForward();
@@ -63,20 +66,6 @@ class Viewer {
     return !x.persistent() && x.end <= problem_.period;
   }
 
-  /// Forward is [begin_, turn_), backward [turn_, end_).
-  bool FindPhases() {
-    const auto count = static_cast<OpIndex>(problem_.ops.size());
-    while (turn_ < count && problem_.ops[At(turn_)].phase != Phase::kBackward) ++turn_;
-    if (turn_ == 0 || turn_ == count) return false;
-    begin_ = turn_;
-    while (begin_ > 0 && problem_.ops[At(begin_ - 1)].phase == Phase::kForward) --begin_;
-    end_ = turn_;
-    for (OpIndex i = turn_; i < count; ++i) {
-      if (problem_.ops[At(i)].phase == Phase::kBackward) end_ = i + 1;
-    }
-    return begin_ < turn_;
-  }
-
   /// Whether an op may run again, as far as one can tell without a row.
   bool MayRunAgain(OpIndex i) const {
     const plan::Op& op = problem_.ops[At(i)];
@@ -100,84 +89,6 @@ class Viewer {
       state = true;
     }
     return state;
-  }
-
-  /// Finds every op of forward behind which a single variable leads on: made before, read later in
-  /// forward, and written no more.
-  bool FindCuts() {
-    const std::vector<VariableIndex> all = FindLeads(0);
-    const std::vector<VariableIndex> large = FindLeads(least_bytes_);
-    for (OpIndex i = begin_; i + 1 < turn_; ++i) {
-      const std::size_t k = At(i - begin_);
-      const VariableIndex variable = large[k] != kNone ? large[k] : all[k];
-      if (variable == kNone) continue;
-      // Of two cuts at the same variable, the later one.
-      if (!cuts_.empty() && cuts_.back().variable == variable) cuts_.pop_back();
-      cuts_.push_back({i, variable});
-    }
-    return cuts_.size() >= 2;
-  }
-
-  /// For every op of forward: the one variable of at least so many bytes that leads on; or none.
-  std::vector<VariableIndex> FindLeads(Bytes least_bytes) const {
-    const auto count = At(turn_ - begin_);
-    std::vector<int> crossing(count + 1, 0);  // Changes, by op.
-    std::vector<std::int64_t> which(count + 1, 0);
-    for (std::size_t v = 0; v < accesses_.size(); ++v) {
-      if (!IsInside(static_cast<VariableIndex>(v))) continue;
-      if (problem_.variables[v].size_bytes < least_bytes) continue;
-      OpIndex first = -1;
-      OpIndex last = -1;
-      OpIndex last_write = -1;
-      for (const plan::Access& access : accesses_[v]) {
-        if (access.op < begin_ || access.op >= turn_) continue;
-        if (first < 0) first = access.op;
-        last = access.op;
-        if (access.writes) last_write = access.op;
-      }
-      if (first < 0 || first == last) continue;
-      const auto add = [&](OpIndex from, OpIndex to, int weight) {
-        crossing[At(from - begin_)] += weight;
-        crossing[At(to - begin_)] -= weight;
-        which[At(from - begin_)] += weight * static_cast<std::int64_t>(v);
-        which[At(to - begin_)] -= weight * static_cast<std::int64_t>(v);
-      };
-      // Twice where it is still to be written: never alone then.
-      add(first, last, 1);
-      if (last_write > first) add(first, last_write, 1);
-    }
-    int lead = 0;
-    std::int64_t variable = 0;
-    std::vector<VariableIndex> leads(count, kNone);
-    for (std::size_t k = 0; k < count; ++k) {
-      lead += crossing[k];
-      variable += which[k];
-      if (lead == 1) leads[k] = static_cast<VariableIndex>(variable);
-    }
-    return leads;
-  }
-
-  /// Leaves so many cuts: those go first around which least is made that backward needs.
-  void Coarsen() {
-    std::vector<Bytes> made(At(turn_) + 1, 0);
-    for (std::size_t v = 0; v < accesses_.size() && cuts_.size() > most_stages_; ++v) {
-      if (accesses_[v].empty() || accesses_[v].back().op < turn_) continue;
-      const OpIndex first = accesses_[v].front().op;
-      if (first < turn_) made[At(first) + 1] += problem_.variables[v].size_bytes;
-    }
-    for (std::size_t i = 1; i < made.size(); ++i) made[i] += made[i - 1];
-    while (cuts_.size() > most_stages_) {
-      std::size_t least = 1;
-      Bytes least_made = std::numeric_limits<Bytes>::max();
-      for (std::size_t k = 1; k < cuts_.size(); ++k) {
-        const Bytes end = k + 1 == cuts_.size() ? made.back() : made[At(cuts_[k + 1].after)];
-        const Bytes around = end - made[At(cuts_[k - 1].after)];
-        if (around >= least_made) continue;
-        least_made = around;
-        least = k;
-      }
-      cuts_.erase(cuts_.begin() + static_cast<std::ptrdiff_t>(least));
-    }
   }
 
   void CutForward() {
@@ -348,21 +259,14 @@ class Viewer {
     return sum;
   }
 
-  struct Cut {
-    OpIndex after = 0;
-    VariableIndex variable = 0;
-  };
-
   const plan::Problem& problem_;
   const Bytes alignment_;
   const std::size_t most_stages_;
   const std::vector<std::vector<plan::Access>> accesses_;
   const std::vector<Bytes> load_;  // By position.
-  const Bytes least_bytes_;
-  OpIndex begin_ = 0;
   OpIndex turn_ = 0;
   OpIndex end_ = 0;
-  std::vector<Cut> cuts_;
+  std::vector<ForwardCuts::Cut> cuts_;
   std::vector<std::int64_t> stage_of_variable_;  // The one that made it, or reads it as input.
   std::vector<Bytes> rest_;  // By position: besides base and activations of lower stages.
   ChainView view_;
