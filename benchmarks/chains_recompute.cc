@@ -7,11 +7,11 @@
 // `pofo`. Every schedule and every plan is judged.
 //
 // `joint` is given the chain as a trace and makes a plan with addresses, on a link that both
-// directions share; --joint says how many seconds it has, and 0 leaves it out. The chain start is
-// the plan that `joint` can begin with: from the trace to a chain, by pofo to an order, and from
-// there to a plan.
+// directions share; --joint says how many seconds it has, and 0 leaves it out. --start adds the
+// plan that `joint` can begin with: from the trace to a chain, by pofo to an order, and from there
+// to a plan.
 //
-//   chains_recompute [--limits N] [--chain NAME] [--joint SECONDS] FOLDER|FILE...
+//   chains_recompute [--limits N] [--chain NAME] [--joint SECONDS] [--start] FOLDER|FILE...
 
 #include <fmt/format.h>
 
@@ -46,6 +46,7 @@ struct Options {
   std::vector<std::string> paths;
   int limits = 20;
   double joint_seconds = 2;
+  bool start = false;
   std::string chain;  ///< Only files whose name has this in it.
 };
 
@@ -233,17 +234,19 @@ class Run {
     }
     laws_[0].Add(pofo, rotor, name);
     laws_[1].Add(pofo, offloading, name);
-    Score& start_score = scores_[scores_.size() - 2];
-    const double start = AskStart(problem, question, &start_score);
-    (*own)[own->size() - 2].Add(start, 0);
-    laws_[2].Add(start, pofo, name);
+    double start = kNever;
+    if (options_.start) {
+      start = AskStart(problem, question, &scores_[scores_.size() - 2]);
+      (*own)[own->size() - 2].Add(start, 0);
+      laws_[2].Add(start, pofo, name);
+    }
     if (options_.joint_seconds <= 0) return;
     const double joint = AskJoint(problem, question, options_.joint_seconds, &scores_.back());
     own->back().Add(joint, 0);
     laws_[3].Add(joint, rotor, name);
     laws_[4].Add(joint, offloading, name);
     laws_[5].Add(joint, pofo, name);
-    laws_[6].Add(std::min(joint, start), pofo, name);
+    if (options_.start) laws_[6].Add(std::min(joint, start), pofo, name);
   }
 
   std::int64_t bandwidth_;
@@ -289,6 +292,10 @@ std::optional<Options> ParseArguments(const std::vector<std::string>& arguments)
       inputs.push_back(arguments[k]);
       continue;
     }
+    if (arguments[k] == "--start") {
+      options.start = true;
+      continue;
+    }
     if (k + 1 == arguments.size()) return std::nullopt;
     const std::string& value = arguments[++k];
     if (arguments[k - 1] == "--limits") {
@@ -317,7 +324,7 @@ int main(int argc, char** argv) {
     const auto options = plimsoll::ParseArguments({argv + 1, argv + argc});
     if (!options) {
       fmt::print(stderr,
-                 "usage: chains_recompute [--limits N] [--chain NAME] [--joint SECONDS] "
+                 "usage: chains_recompute [--limits N] [--chain NAME] [--joint SECONDS] [--start] "
                  "FOLDER|FILE...\n");
       return 2;
     }
