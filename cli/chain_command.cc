@@ -349,8 +349,8 @@ ExitCode Run(const Options& options) {
 }  // namespace
 
 void AddChainCommand(CLI::App& app, ExitCode& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("chain", "Offload the activations of a chain of stages under a limit");
+  CLI::App* command = app.add_subcommand(
+      "chain", "Offload or recompute the activations of a chain of stages under a limit");
   auto options = std::make_shared<Options>();
   command->add_option("FILE", options->files, "Chains as JSON")->required();
   CLI::Option* limits =

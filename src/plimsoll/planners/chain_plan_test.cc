@@ -170,14 +170,17 @@ TEST(ChainPlanTest, MeasuredChainsFitAtLimitsBetween) {
       const Question question = {chain, model, limit};
       ChainPlanOptions options;
       options.place_seconds = 0.2;
-      const auto made = PlanChain(*chain::FindPlanner("dynprog"), question, {}, options);
-      ASSERT_TRUE(std::holds_alternative<plan::Plan>(made))
-          << "needs " << std::get<plan::Misfit>(made).needed_bytes << " of " << limit;
-      const auto& plan = std::get<plan::Plan>(made);
-      ExpectSafe(plan);
-      EXPECT_EQ(plan.planner, "dynprog");
-      EXPECT_LE(plan.footprint_bytes, limit);
-      EXPECT_GE(sim::Simulate(plan).iteration_ns, model.compute_ns);
+      for (const char* planner : {"dynprog", "rotor", "pofo"}) {
+        const auto made = PlanChain(*chain::FindPlanner(planner), question, {}, options);
+        ASSERT_TRUE(std::holds_alternative<plan::Plan>(made))
+            << "needs " << std::get<plan::Misfit>(made).needed_bytes << " of " << limit;
+        const auto& plan = std::get<plan::Plan>(made);
+        ExpectSafe(plan);
+        EXPECT_EQ(plan.planner, planner);
+        EXPECT_LE(plan.footprint_bytes, limit);
+        EXPECT_GE(sim::Simulate(plan).iteration_ns, model.compute_ns);
+        EXPECT_EQ(plan.rewriting.has_value(), plan.problem.ops.size() > 2 * model.stages + 2);
+      }
     }
   }
 }
