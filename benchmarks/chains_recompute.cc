@@ -35,7 +35,7 @@
 #include "plimsoll/chain/validator.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/planners/chain_plan.h"
-#include "plimsoll/planners/chain_start.h"
+#include "plimsoll/planners/chain_start_internal.h"
 #include "plimsoll/planners/planner.h"
 #include "plimsoll/report/table.h"
 

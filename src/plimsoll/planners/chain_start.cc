@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plimsoll/planners/chain_start.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "plimsoll/plan/rewrite_row.h"
+#include "plimsoll/planners/chain_start_internal.h"
 
 namespace plimsoll::planners {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plimsoll/planners/chain_start.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
@@ -11,6 +9,7 @@
 #include "plimsoll/chain/to_trace.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/planners/chain_plan.h"
+#include "plimsoll/planners/chain_start_internal.h"
 #include "plimsoll/trace/reader.h"
 
 namespace plimsoll::planners {
