@@ -349,7 +349,7 @@ std::optional<Rewritten> DropAll(const Problem& problem) {
   const Rewriter rewriter(problem, 0);
   std::vector<bool> dropped;
   for (std::size_t g = 0; g < rewriter.gaps().size(); ++g) dropped.push_back(rewriter.CanDrop(g));
-  return rewriter.Rewrite(dropped, 100);
+  return rewriter.Rewrite(dropped, {.most_replays = 100});
 }
 
 TEST(CheckReplayTest, ScratchForPersistentStateComesAndGoes) {

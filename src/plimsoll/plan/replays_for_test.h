@@ -135,7 +135,14 @@ inline std::optional<Replayed> RandomReplayed(PlanRandom* random) {
   for (std::size_t g = 0; g < dropped.size(); ++g) {
     dropped[g] = rewriter.CanDrop(g) && random->OneIn(share);
   }
-  const std::optional<Rewritten> rewritten = rewriter.Rewrite(dropped, 60);
+  RewriteOptions options{.most_replays = 60};
+  if (random->OneIn(3)) options.horizon = static_cast<OpIndex>(random->Between(0, 6));
+  if (random->OneIn(2)) {
+    for (std::size_t v = 0; v < problem.variables.size(); ++v) {
+      options.lingers.push_back(random->OneIn(2));
+    }
+  }
+  const std::optional<Rewritten> rewritten = rewriter.Rewrite(dropped, options);
   if (!rewritten || rewritten->problem.ops.size() == problem.ops.size()) return std::nullopt;
   return Replayed{rewritten->problem, ToRewriting(problem, *rewritten)};
 }

@@ -8,139 +8,27 @@
 namespace plimsoll::plan {
 namespace {
 
+using Use = RewriteModel::Use;
+using Event = RewriteModel::Event;
+
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-/// How an op uses a variable: one entry for all its operands that name it.
-struct Use {
-  VariableIndex variable = 0;
-  std::int32_t version = 0;  ///< Of the variable, in writes since its malloc, before the op.
-  bool reads = false;        ///< Not counting state.
-  bool writes = false;       ///< Or updates it on the side, whether it is said to write it or not.
-  bool state = false;        ///< Is nothing but state that it updates on the side.
-};
-
-/// A malloc or a free.
-struct Event {
-  Position position = 0;
-  VariableIndex variable = 0;
-  bool is_malloc = false;
-};
-
-}  // namespace
-
-/// What every rewriting of a problem needs to know of it.
-struct Rewriter::Model {
-  explicit Model(const Problem& of, Bytes least_bytes)
-      : problem(of), gaps(ListGaps(of, least_bytes)) {
-    ListUses();
-    ListWorkspaces();
-    ListEvents();
-    gaps_after.resize(problem.ops.size());
-    for (std::size_t g = 0; g < gaps.size(); ++g) gaps_after[At(gaps[g].after)].push_back(g);
-  }
-
-  /// Whether a variable comes and goes within the iteration.
-  bool IsInside(VariableIndex v) const {
-    const Variable& x = problem.variables[At(v)];
-    return !x.persistent() && x.end <= problem.period;
-  }
-
-  void ListUses() {
-    uses.resize(problem.ops.size());
-    writers.resize(problem.variables.size());
-    users.resize(problem.variables.size());
-    replayable.resize(problem.ops.size());
-    std::vector<std::int32_t> version(problem.variables.size(), 0);
-    for (std::size_t i = 0; i < problem.ops.size(); ++i) {
-      const Op& op = problem.ops[i];
-      replayable[i] = op.traits.replayable;
-      for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
-        const Operand& operand = problem.operands[At(op.first_operand + k)];
-        // What is of an iteration before is not what the variable holds here.
-        if (operand.age != 0) replayable[i] = false;
-        const bool writes = k >= op.read_count;
-        const bool state = !writes && k < 32 && (op.traits.state_reads >> k & 1) != 0;
-        AddUse(i, operand.variable, writes, state, version);
-      }
-      for (Use& use : uses[i]) {
-        use.state = use.state && !use.reads;
-        users[At(use.variable)].push_back(static_cast<OpIndex>(i));
-        if (!use.writes) continue;
-        // The version before, which it may leave in part as it was, is gone for good.
-        const bool persistent = problem.variables[At(use.variable)].persistent();
-        if (persistent && !use.state) replayable[i] = false;
-        ++version[At(use.variable)];
-        writers[At(use.variable)].push_back(static_cast<OpIndex>(i));
-      }
-    }
-  }
-
-  void AddUse(std::size_t op, VariableIndex v, bool writes, bool state,
-              const std::vector<std::int32_t>& version) {
-    auto use = std::find_if(uses[op].begin(), uses[op].end(),
-                            [&](const Use& x) { return x.variable == v; });
-    if (use == uses[op].end()) {
-      uses[op].push_back({v, version[At(v)], false, false, false});
-      use = std::prev(uses[op].end());
-    }
-    use->reads = use->reads || (!writes && !state);
-    use->writes = use->writes || writes || state;
-    use->state = use->state || state;
-  }
-
-  void ListWorkspaces() {
-    workspaces.resize(problem.ops.size());
-    const std::vector<std::vector<Access>> accesses = ListAccesses(problem);
-    for (std::size_t v = 0; v < problem.variables.size(); ++v) {
-      if (problem.variables[v].kind != VariableKind::kWorkspace || accesses[v].empty()) continue;
-      workspaces[At(accesses[v].front().op)].push_back(static_cast<VariableIndex>(v));
-    }
-  }
-
-  void ListEvents() {
-    for (std::size_t v = 0; v < problem.variables.size(); ++v) {
-      const Variable& x = problem.variables[v];
-      if (x.persistent()) continue;
-      const auto index = static_cast<VariableIndex>(v);
-      events.push_back({x.begin, index, true});
-      events.push_back({x.end % std::max<Position>(problem.period, 1), index, false});
-      // What is free at the very end has no position of its own to be freed at.
-      if (x.end == problem.period) events.back().position = problem.period;
-    }
-    std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-      return std::pair(a.position, a.is_malloc) < std::pair(b.position, b.is_malloc);
-    });
-  }
-
-  const Problem& problem;
-  const std::vector<Gap> gaps;
-  std::vector<std::vector<Use>> uses;                  // Per op.
-  std::vector<std::vector<OpIndex>> writers;           // Per variable, in order.
-  std::vector<std::vector<OpIndex>> users;             // Likewise.
-  std::vector<bool> replayable;                        // Per op.
-  std::vector<std::vector<VariableIndex>> workspaces;  // Per op.
-  std::vector<Event> events;                           // In order.
-  std::vector<std::vector<std::size_t>> gaps_after;    // Per op.
-};
-
-namespace {
 
 constexpr VariableIndex kNobody = -1;
 
 /// One rewriting. Walks through the recorded iteration and writes the new one.
 class Pass {
  public:
-  Pass(const Rewriter::Model& model, const std::vector<bool>& dropped, std::int64_t most_replays,
-       OpIndex horizon)
+  Pass(const RewriteModel& model, const std::vector<bool>& dropped, const RewriteOptions& options)
       : model_(model),
         old_(model.problem),
         dropped_(dropped),
-        horizon_(horizon),
-        replays_left_(most_replays),
+        options_(options),
+        replays_left_(options.most_replays),
         holder_(old_.variables.size(), kNobody),
         version_(old_.variables.size(), 0),
         alive_(old_.variables.size(), false),
-        gap_of_(old_.variables.size(), -1) {
+        gap_of_(old_.variables.size(), -1),
+        relic_(old_.variables.size(), kNobody) {
     result_.gap_replay_ns.assign(model.gaps.size(), 0);
     new_position_.assign(At(old_.period) + 1, 0);
   }
@@ -217,6 +105,7 @@ class Pass {
         holder_[v] = AddVariable(event.variable);
       } else if (holder_[v] != kNobody) {
         made().variables[At(holder_[v])].end = next_position_;
+        if (!options_.lingers.empty() && options_.lingers[v]) relic_[v] = holder_[v];
         holder_[v] = kNobody;
       }
       alive_[v] = event.is_malloc;
@@ -280,6 +169,8 @@ class Pass {
       const VariableIndex mapped = map(operand.variable);
       made().operands.push_back({mapped, operand.age});
       last_use_[At(mapped)] = op.position;
+      Position& end = made().variables[At(mapped)].end;
+      if (end >= 0) end = std::max(end, op.position + 1);  // It lingers.
     }
     made().ops.push_back(op);
     result_.op_source.push_back(static_cast<OpIndex>(source));
@@ -296,6 +187,7 @@ class Pass {
       if (current && holder_[x] != kNobody) return holder_[x];
       const auto found = temporaries_.find({v, version});
       if (found != temporaries_.end()) return found->second;
+      if (relic_[x] != kNobody && version_[x] == version) return relic_[x];
     }
     if (!model_.IsInside(v) || version == 0 ||
         model_.writers[x].size() < static_cast<std::size_t>(version)) {
@@ -324,10 +216,10 @@ class Pass {
 
   /// Whether the next recorded op to use a variable is not too far ahead.
   bool IsNear(VariableIndex v) const {
-    if (horizon_ == Rewriter::kFar) return true;
+    if (options_.horizon == Rewriter::kFar) return true;
     const std::vector<OpIndex>& users = model_.users[At(v)];
     const auto next = std::lower_bound(users.begin(), users.end(), current_op_);
-    return next != users.end() && *next - current_op_ <= horizon_;
+    return next != users.end() && *next - current_op_ <= options_.horizon;
   }
 
   VariableIndex Fail() {
@@ -390,10 +282,10 @@ class Pass {
     }
   }
 
-  const Rewriter::Model& model_;
+  const RewriteModel& model_;
   const Problem& old_;
   const std::vector<bool>& dropped_;
-  const OpIndex horizon_;
+  const RewriteOptions& options_;
   std::int64_t replays_left_;
   OpIndex current_op_ = 0;  // Recorded; the one that everything is rebuilt for.
   Rewritten result_;
@@ -407,33 +299,29 @@ class Pass {
   std::vector<std::int32_t> version_;
   std::vector<bool> alive_;
   std::vector<std::int64_t> gap_of_;  // The last gap in which it was dropped.
+  std::vector<VariableIndex> relic_;  // Who holds it beyond its free.
   std::vector<Position> last_use_;    // Per new variable.
   std::map<std::pair<VariableIndex, std::int32_t>, VariableIndex> temporaries_;
 };
 
 }  // namespace
 
-Rewriter::Rewriter(const Problem& problem, Bytes least_bytes)
-    : model_(std::make_unique<const Model>(problem, least_bytes)) {}
-Rewriter::~Rewriter() = default;
-
-const Problem& Rewriter::problem() const { return model_->problem; }
-const std::vector<Gap>& Rewriter::gaps() const { return model_->gaps; }
+Rewriter::Rewriter(const Problem& problem, Bytes least_bytes) : model_(problem, least_bytes) {}
 
 bool Rewriter::CanDrop(std::size_t gap) const {
-  const Gap& x = model_->gaps[gap];
-  if (!model_->IsInside(x.variable)) return false;
-  const std::vector<OpIndex>& writers = model_->writers[At(x.variable)];
+  const Gap& x = model_.gaps[gap];
+  if (!model_.IsInside(x.variable)) return false;
+  const std::vector<OpIndex>& writers = model_.writers[At(x.variable)];
   for (const OpIndex writer : writers) {
     if (writer > x.after) break;
-    if (!model_->replayable[At(writer)]) return false;
+    if (!model_.replayable[At(writer)]) return false;
   }
   return !writers.empty() && writers.front() <= x.after;
 }
 
 std::optional<Rewritten> Rewriter::Rewrite(const std::vector<bool>& dropped,
-                                           std::int64_t most_replays, OpIndex horizon) const {
-  return Pass(*model_, dropped, most_replays, horizon).Run();
+                                           const RewriteOptions& options) const {
+  return Pass(model_, dropped, options).Run();
 }
 
 Rewriting ToRewriting(const Problem& original, const Rewritten& rewritten) {

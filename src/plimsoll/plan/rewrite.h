@@ -2,12 +2,12 @@
 #pragma once
 
 #include <limits>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/plan.h"
+#include "plimsoll/plan/rewrite_model.h"
 
 namespace plimsoll::plan {
 
@@ -22,6 +22,17 @@ struct Rewritten {
   /// Per dropped gap: the time of all replays that its variable's return took, with those on the
   /// way, if it was the first to need them.
   std::vector<Nanoseconds> gap_replay_ns;
+};
+
+struct RewriteOptions {
+  /// With more replays than this, there is no rewriting.
+  std::int64_t most_replays = 0;
+  /// What is rebuilt on the way stays if the next recorded op to use it is at most so many ops
+  /// ahead; else it is rebuilt once more.
+  OpIndex horizon = std::numeric_limits<OpIndex>::max();
+  /// Per variable: whether it stays beyond its free up to the last replay that reads it, if any
+  /// does. Empty: none does.
+  std::vector<bool> lingers{};
 };
 
 /// Rewrites a problem so that the variables of some gaps are dropped and rebuilt.
@@ -40,26 +51,22 @@ class Rewriter {
   /// Gaps as by ListGaps(problem, least_bytes). Keeps a reference to the problem.
   /// REQUIRES: every variable has one instance.
   Rewriter(const Problem& problem, Bytes least_bytes);
-  ~Rewriter();
 
-  const Problem& problem() const;
-  const std::vector<Gap>& gaps() const;
+  const RewriteModel& model() const { return model_; }
+  const Problem& problem() const { return model_.problem; }
+  const std::vector<Gap>& gaps() const { return model_.gaps; }
 
   /// Whether a gap's variable could be rebuilt if everything else were there.
   bool CanDrop(std::size_t gap) const;
 
-  /// Rewrites; `dropped` says which gaps, one entry for each. What is rebuilt on the way stays if
-  /// the next recorded op to use it is at most `horizon` ops ahead; else it is rebuilt once more.
-  /// Nothing if something that is dropped cannot be rebuilt when it is needed, or only with more
-  /// than `most_replays` replays.
-  std::optional<Rewritten> Rewrite(const std::vector<bool>& dropped, std::int64_t most_replays,
-                                   OpIndex horizon = kFar) const;
+  /// Rewrites; `dropped` says which gaps, one entry for each. Nothing if something that is dropped
+  /// cannot be rebuilt when it is needed, or not within the options.
+  std::optional<Rewritten> Rewrite(const std::vector<bool>& dropped,
+                                   const RewriteOptions& options) const;
   static constexpr OpIndex kFar = std::numeric_limits<OpIndex>::max();
 
-  struct Model;
-
  private:
-  std::unique_ptr<const Model> model_;
+  const RewriteModel model_;
 };
 
 /// What a plan of the rewritten problem says about its origin.

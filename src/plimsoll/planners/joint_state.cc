@@ -32,7 +32,7 @@ bool JointEvaluator::Evaluate(JointState* state) {
   std::vector<bool> dropped(gaps_.size());
   for (std::size_t g = 0; g < gaps_.size(); ++g) dropped[g] = state->choices[g] == Choice::kDrop;
   const auto most = static_cast<std::int64_t>(4 * question_.problem.ops.size());
-  state->rewritten = rewriter_.Rewrite(dropped, most, state->horizon);
+  state->rewritten = rewriter_.Rewrite(dropped, {most, state->horizon, state->lingers});
   if (!state->rewritten) return false;
   MapSwaps(state);
   const plan::Problem& problem = state->rewritten->problem;
@@ -105,6 +105,7 @@ std::optional<Gap> JointEvaluator::FindLongest(
   uses.insert(uses.end(), next_lap.begin(), next_lap.end());
   uses.push_back(before);
   std::optional<Gap> longest;
+  plan::OpIndex most = 0;
   for (std::size_t k = 0; k + 1 < uses.size(); ++k) {
     const bool from_next = around && k >= lap;
     const bool to_next = around && k + 1 >= lap;
@@ -112,7 +113,10 @@ std::optional<Gap> JointEvaluator::FindLongest(
             problem.ops[At(uses[k + 1])].position + (to_next && !from_next ? problem.period : 0)};
     const bool adjacent = gap.before == gap.after + 1 && gap.end <= problem.period;
     if (adjacent || gap.begin >= gap.end) continue;
-    if (!longest || gap.end - gap.begin > longest->end - longest->begin) longest = gap;
+    const auto lap_ops = static_cast<plan::OpIndex>(problem.ops.size());
+    const plan::OpIndex length = gap.before - gap.after + (to_next && !from_next ? lap_ops : 0);
+    if (length > most || (length == most && to_next && !from_next)) longest = gap;
+    most = std::max(most, length);
   }
   return longest;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plimsoll/plan/rewrite.h"
+#include "plimsoll/planners/joint_sketch_internal.h"
 #include "plimsoll/planners/planner.h"
 
 /// What `joint` chooses among, and what a choice is worth.
@@ -15,11 +16,10 @@ namespace plimsoll::planners {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-enum class Choice : std::uint8_t { kKeep, kDrop, kSwap };
-
 /// What is chosen for every gap, and what comes of it.
 struct JointState {
   std::vector<Choice> choices;
+  std::vector<bool> lingers;                     ///< Per variable, or empty.
   plan::OpIndex horizon = plan::Rewriter::kFar;  ///< For what is rebuilt on the way.
   std::optional<plan::Rewritten> rewritten;
   plan::Decision swaps;     ///< Gaps of the rewritten problem.
@@ -34,6 +34,7 @@ class JointEvaluator {
  public:
   explicit JointEvaluator(const Question& question);
 
+  const plan::Rewriter& rewriter() const { return rewriter_; }
   const std::vector<plan::Gap>& gaps() const { return gaps_; }
   bool CanDrop(std::size_t gap) const { return rewriter_.CanDrop(gap); }
   Bytes SizeOf(std::size_t gap) const;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/plan/machine.h"
+
+namespace plimsoll::plan {
+
+/// An iteration in the few numbers that its timing depends on. Slot i is the time from the end of
+/// op i - 1 to the end of op i.
+using Slot = std::int32_t;
+
+/// A variable that leaves the device behind one op, and is back before another.
+///
+///     ops   ──after──┬──────────────┬──before──      away for whole slots,
+///                    └─ may be away ┘                at most from after + 1 to before - 1
+struct Exit {
+  Slot after = 0;
+  Slot before = 0;
+  bool around = false;  ///< Whether `before` is of the next iteration.
+  bool saves = true;    ///< Whether it is copied out; else the host still has what it holds.
+  Bytes size_bytes = 0;
+  Bytes held_bytes = 0;  ///< What it takes of the load.
+};
+
+struct Script {
+  bool cyclic = true;  ///< Whether the end of the iteration is followed by its beginning.
+  std::vector<Nanoseconds> durations_ns;  ///< Per op.
+  /// Per slot: the load with every exit as long as it can be. What follows the last op belongs to
+  /// the first slot.
+  std::vector<Bytes> needs_bytes;
+  std::vector<Exit> exits;  ///< In the order in which they are copied out: by `after`.
+};
+
+/// How an exit went.
+struct Stay {
+  bool cancelled = false;  ///< It was needed again before the copy out had ended.
+  bool timed = false;      ///< Whether the slots are known.
+  Slot released = 0;       ///< From this slot on, others had its bytes.
+  Slot acquired = 0;       ///< From this slot on, it had bytes again.
+};
+
+/// Runs the iteration with the durations that ops and copies are predicted to take, as rehearsal.h
+/// describes. Says how each exit went, if asked. Returns how long the iteration took.
+/// REQUIRES: no slot needs more than the limit. O((ops + exits) log ops).
+Nanoseconds Perform(const Script& script, const Machine& machine, Bytes load_limit_bytes,
+                    double prefetch, std::vector<Stay>* stays = nullptr);
+
+}  // namespace plimsoll::plan

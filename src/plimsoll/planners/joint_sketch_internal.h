@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/plan/rewrite.h"
+#include "plimsoll/plan/script.h"
+
+namespace plimsoll::planners {
+
+enum class Choice : std::uint8_t { kKeep, kDrop, kSwap };
+
+/// What is chosen: for every gap, and for what replays need.
+struct Choices {
+  std::vector<Choice> gaps;  ///< In the order of plan::Rewriter::gaps().
+  /// Per variable: whether it stays beyond its free for replays that read it. Empty: none does.
+  std::vector<bool> lingers{};
+  plan::OpIndex horizon = plan::Rewriter::kFar;  ///< For what is rebuilt on the way.
+
+  friend bool operator==(const Choices&, const Choices&) = default;
+};
+
+/// The recorded load around every op.
+struct RecordedLoad {
+  RecordedLoad(const plan::RewriteModel& model, Bytes alignment);
+
+  std::vector<Bytes> held_bytes;         ///< Per variable: its size, aligned.
+  std::vector<Bytes> slot_bytes;         ///< Per op: the highest from behind the op before it.
+  std::vector<Bytes> between_bytes;      ///< Per op: before it, behind the frees that come at once.
+  std::vector<Bytes> scratch_bytes;      ///< Per op: its workspaces, all at once.
+  Bytes tail_bytes = 0;                  ///< The highest behind the last op.
+  std::vector<std::size_t> first_event;  ///< Per op, and one behind: into RewriteModel::events.
+  std::vector<std::size_t> first_malloc;  ///< Per op: the end of those frees.
+};
+
+/// What comes of choices, without the rewritten problem itself: a rewriting in outline, which is
+/// all that a search needs to know. Follows plan::Rewriter step by step, and sums up loads as
+/// changes to those of the recorded iteration:
+///
+///     steps            F0   F1   F2   F3   B3   F1'  F2'  B2   B1   B0
+///     recorded         ▂▂   ▄▄   ▆▆   ██   ██   ▆▆   ▆▆   ▆▆   ▄▄   ▂▂
+///     F2 is dropped                   ──   ──   ──                        from behind F2 to F2'
+///     F1' on the way                            ++   ++                   from F1' to its last use
+class Sketch {
+ public:
+  /// Keeps a reference to the rewriter.
+  Sketch(const plan::Rewriter& rewriter, Bytes alignment);
+
+  /// Draws an iteration. False if something that is dropped cannot be rebuilt.
+  bool Draw(const Choices& choices);
+
+  // Of the last drawing:
+
+  /// Ops, loads and exits, ready to be timed.
+  const plan::Script& script() const { return script_; }
+  Nanoseconds replay_ns() const { return replay_ns_; }
+  Bytes highest_bytes() const { return highest_bytes_; }
+  /// Bytes above a limit, summed over ops.
+  double ExcessOver(Bytes limit_bytes) const;
+  /// Per gap: the time of the replays that its variable's return took, if it was dropped.
+  const std::vector<Nanoseconds>& gap_replay_ns() const { return gap_replay_ns_; }
+  /// Per exit of the script: its gap.
+  const std::vector<std::size_t>& exit_gaps() const { return exit_gaps_; }
+  /// A variable that was rebuilt beyond its free, and what that took.
+  struct Revenant {
+    plan::VariableIndex variable;
+    Nanoseconds replay_ns;
+  };
+  const std::vector<Revenant>& revenants() const { return revenants_; }
+
+ private:
+  /// Somebody who holds a content: kHere, kNobody, kRelic or an instance.
+  using Holder = std::int32_t;
+  static constexpr Holder kHere = -1;    ///< As recorded, or rebuilt to stay.
+  static constexpr Holder kNobody = -2;  ///< It is dropped, or does not live.
+  static constexpr Holder kRelic = -3;   ///< It lives beyond its free.
+  static constexpr Holder kFailed = -4;
+
+  /// A rebuilt content.
+  struct Instance {
+    plan::VariableIndex variable = 0;
+    std::int32_t version = -1;  ///< If other replays may find it.
+    plan::Slot last_use = 0;
+  };
+  /// A swapped gap, as it is drawn.
+  struct Trip {
+    std::size_t gap = 0;
+    plan::Slot last = -1;   ///< The last use so far.
+    plan::Slot first = -1;  ///< Around the end: the first use of the iteration.
+    plan::Slot after = 0;   ///< The longest stretch without a use so far.
+    plan::Slot before = 0;
+    bool around = false;
+  };
+
+  void ListLives();
+  void Start(const Choices& choices);
+  bool RunRecorded(plan::OpIndex op);
+  bool BringBack(plan::OpIndex op);
+  void AddRecorded(plan::OpIndex begin, plan::OpIndex end);
+  plan::Slot FreedAt(plan::VariableIndex v) const;
+  std::int32_t VersionOf(plan::VariableIndex v) const;
+  Holder HolderOf(plan::VariableIndex v) const;
+  Holder Provide(plan::VariableIndex v, std::int32_t version, bool own);
+  Holder Replay(plan::OpIndex op, plan::VariableIndex target, Holder rebuilt);
+  Holder AddInstance(plan::VariableIndex v);
+  void Keep(plan::VariableIndex v, std::int32_t version, Holder instance);
+  bool IsNear(plan::VariableIndex v) const;
+  void Touch(plan::VariableIndex v, Holder holder);
+  void EndInstances();
+  void AddStep(Nanoseconds duration_ns, Bytes base_bytes);
+  void Change(plan::Slot step, Bytes bytes) {
+    change_bytes_[static_cast<std::size_t>(step)] += bytes;
+  }
+
+  void OpenTrip(std::size_t gap);
+  void EndTrip(plan::VariableIndex v);
+  static void Stretch(Trip* trip, plan::Slot from, plan::Slot to);
+  void CloseAround();
+  void AddExits();
+  void MarkSaves();
+  void SumUp();
+
+  plan::Slot step() const { return static_cast<plan::Slot>(script_.durations_ns.size()); }
+
+  const plan::Rewriter& rewriter_;
+  const plan::RewriteModel& model_;
+  const RecordedLoad load_;
+  std::vector<Nanoseconds> durations_ns_;   // Per recorded op.
+  std::vector<std::uint8_t> inside_;        // Per variable.
+  std::vector<plan::OpIndex> birth_;        // Per variable: the op that its malloc is for.
+  std::vector<plan::OpIndex> death_;        // The first op whose replays do not find it any more.
+  std::vector<plan::OpIndex> free_before_;  // The first op behind its free.
+  std::vector<std::int32_t> writes_until_;  // Per gap: of its variable, up to `after`.
+  std::vector<std::size_t> around_;         // Gaps around the end.
+
+  const Choices* choices_ = nullptr;
+  plan::Script script_;
+  std::vector<Bytes> base_bytes_;      // Per step.
+  std::vector<Bytes> change_bytes_;    // Per step, and one behind: to the load from there on.
+  std::vector<std::uint8_t> marked_;   // Per op: whether something happens at it.
+  std::vector<std::uint8_t> dropped_;  // Per variable.
+  std::vector<std::pair<plan::OpIndex, plan::Slot>> late_;  // Ops, and replays up to them.
+  std::vector<std::int32_t> gap_of_;   // The last gap in which it was dropped; -1.
+  std::vector<std::int32_t> trip_of_;  // The trip that it is on; -1.
+  std::vector<plan::Slot> relic_end_;  // The step up to which it is known to linger.
+  std::vector<Instance> instances_;    // Of the recorded op at hand.
+  std::vector<Trip> trips_;            // Those around the end first.
+  std::size_t around_count_ = 0;
+  std::vector<std::size_t> exit_gaps_;
+  std::vector<Nanoseconds> gap_replay_ns_;
+  std::vector<Revenant> revenants_;
+  plan::OpIndex current_ = 0;  // The recorded op that everything is rebuilt for.
+  std::int64_t replays_left_ = 0;
+  Nanoseconds replay_ns_ = 0;
+  Bytes highest_bytes_ = 0;
+  Bytes tail_bytes_ = 0;
+};
+
+}  // namespace plimsoll::planners

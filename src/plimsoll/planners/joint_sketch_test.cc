@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "plimsoll/plan/replays_for_test.h"
+#include "plimsoll/planners/joint_state_internal.h"
+#include "plimsoll/trace/reader.h"
+
+namespace plimsoll::planners {
+namespace {
+
+using plan::PlanRandom;
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+/// The highest load of every slot of the rewritten problem; what follows the last op is of the
+/// first.
+std::vector<Bytes> Needs(const JointState& state, Bytes alignment) {
+  const plan::Problem& problem = state.rewritten->problem;
+  const std::vector<Bytes> load = plan::LeastLoad(problem, state.swaps, alignment);
+  std::vector<Bytes> needs(problem.ops.size(), 0);
+  plan::Position position = 0;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    for (; position <= problem.ops[i].position; ++position) {
+      needs[i] = std::max(needs[i], load[At(position)]);
+    }
+  }
+  for (; position < problem.period; ++position) needs[0] = std::max(needs[0], load[At(position)]);
+  return needs;
+}
+
+/// What a sketch says of choices against what becomes of them. Loads may differ: a sketch counts
+/// what lingers, and is freed among the mallocs for an op, twice; and second copies of a content
+/// may end at another step.
+void ExpectEqual(const Sketch& sketch, const JointState& state, Bytes alignment, bool* exact) {
+  const plan::Problem& problem = state.rewritten->problem;
+  EXPECT_EQ(sketch.replay_ns(), state.rewritten->replay_ns);
+  EXPECT_EQ(sketch.gap_replay_ns(), state.rewritten->gap_replay_ns);
+  ASSERT_EQ(sketch.script().durations_ns.size(), problem.ops.size());
+  for (std::size_t i = 0; i < problem.ops.size(); ++i) {
+    ASSERT_EQ(sketch.script().durations_ns[i], problem.ops[i].duration_ns) << i;
+  }
+  std::vector<std::vector<std::int64_t>> drawn;
+  std::vector<std::vector<std::int64_t>> made;
+  for (const plan::Exit& x : sketch.script().exits) {
+    drawn.push_back({x.after, x.before, x.around ? 1 : 0, x.size_bytes});
+  }
+  for (const plan::Gap& x : state.swaps.swapped) {
+    made.push_back({x.after, x.before, x.end >= problem.period ? 1 : 0,
+                    problem.variables[At(x.variable)].size_bytes});
+  }
+  std::sort(drawn.begin(), drawn.end());
+  std::sort(made.begin(), made.end());
+  EXPECT_EQ(drawn, made);
+  const std::vector<Bytes> needs = Needs(state, alignment);
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    *exact = *exact && sketch.script().needs_bytes[i] == needs[i];
+  }
+}
+
+JointState RandomChoices(const plan::Rewriter& rewriter, PlanRandom* random) {
+  JointState state;
+  const std::int64_t share = random->Between(1, 4);
+  for (std::size_t g = 0; g < rewriter.gaps().size(); ++g) {
+    const bool away = random->OneIn(share);
+    const bool drop = rewriter.CanDrop(g) && random->OneIn(2);
+    state.choices.push_back(!away ? Choice::kKeep : drop ? Choice::kDrop : Choice::kSwap);
+  }
+  if (random->OneIn(2)) state.horizon = static_cast<plan::OpIndex>(random->Between(0, 10));
+  if (random->OneIn(2)) {
+    for (std::size_t v = 0; v < rewriter.problem().variables.size(); ++v) {
+      state.lingers.push_back(random->OneIn(2));
+    }
+  }
+  return state;
+}
+
+struct Counts {
+  int drawn = 0;
+  int exact = 0;
+};
+
+/// Draws random choices and makes them.
+void Compare(const plan::Problem& problem, PlanRandom* random, Counts* counts) {
+  PlannerOptions options;
+  options.least_bytes = 0;
+  options.alignment = random->OneIn(2) ? 1 : 64;
+  const plan::Machine machine = plan::RandomMachine(random);
+  const Question question{problem, machine, options};
+  JointEvaluator evaluator(question);
+  Sketch sketch(evaluator.rewriter(), options.alignment);
+  JointState state = RandomChoices(evaluator.rewriter(), random);
+  const bool drawn = sketch.Draw({state.choices, state.lingers, state.horizon});
+  EXPECT_EQ(evaluator.Evaluate(&state), drawn);
+  if (!drawn || !state.rewritten) return;
+  bool exact = true;
+  ExpectEqual(sketch, state, options.alignment, &exact);
+  ++counts->drawn;
+  counts->exact += exact ? 1 : 0;
+}
+
+TEST(SketchTest, IsTheRewritingInOutline) {
+  Counts counts;
+  for (int k = 0; k < plan::PlanCaseCount(2000); ++k) {
+    SCOPED_TRACE(k);
+    PlanRandom random(static_cast<std::uint64_t>(k));
+    plan::Problem recorded = random.OneIn(2) ? plan::replays::LayeredProblem(&random)
+                                             : plan::RandomProblem(&random).Make();
+    plan::replays::AddTraits(&random, &recorded);
+    Compare(plan::Unroll(recorded), &random, &counts);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(counts.drawn, plan::PlanCaseCount(2000) / 4);
+  EXPECT_GT(counts.exact, counts.drawn * 0.98);
+}
+
+TEST(SketchTest, IsTheRewritingOfATraceInOutline) {
+  const std::string path = PLIMSOLL_DATA_DIR "/traces/resnet18_b100.trace.gz";
+  const plan::Problem problem = plan::Unroll(plan::MakeProblem(trace::ReadTrace(path)));
+  Counts counts;
+  for (std::uint64_t k = 0; k < 20; ++k) {
+    SCOPED_TRACE(k);
+    PlanRandom random(k);
+    Compare(problem, &random, &counts);  // Ops, times and exits.
+  }
+  EXPECT_GT(counts.drawn, 5);
+}
+
+}  // namespace
+}  // namespace plimsoll::planners
