@@ -20,6 +20,8 @@
 #include <utility>
 
 #include "plimsoll/base/clock.h"
+#include "plimsoll/planners/chain_start_internal.h"
+#include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/planners/joint_search_internal.h"
 #include "plimsoll/planners/joint_state_internal.h"
@@ -33,7 +35,10 @@ constexpr double kHeat = 0.0005;
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
 constexpr double kStartsEnd = 0.2;
-constexpr double kSearchEnd = 0.6;
+constexpr double kRivalsEnd = 0.35;
+constexpr double kSearchEnd = 0.65;
+/// Longer iterations are not looked at as chains: that takes too long.
+constexpr std::size_t kMostChainOps = 1000;
 /// Of the target, what is given up if a plan cannot be placed.
 constexpr double kGiveUp = 0.006;
 constexpr double kGiveUpFirst = 0.02;
@@ -74,8 +79,12 @@ class Joint {
       MakeFirst();
       Search(next);
     }
-    if (!made_) made_ = MakeSmallest(question_);
-    if (made_->plan() != nullptr) TakeBetterRival(&*made_);
+    if (!made_) {
+      made_ = MakeSmallest(question_);
+      if (made_->plan() == nullptr) return std::move(*made_);
+      made_ns_ = sim::Simulate(*made_->plan()).iteration_ns;
+    }
+    TakeBetterRival();
     return std::move(*made_);
   }
 
@@ -117,6 +126,35 @@ class Joint {
     search_.Relax(&state, Until(1));
     search_.Convert(&state, Until(1));
     return state;
+  }
+
+  /// Begins from what other planners choose.
+  void BeginFromRivals() {
+    for (const Planner& rival : Planners()) {
+      if (rival.choose == nullptr || IsOver(kRivalsEnd)) continue;
+      const Offer offer = rival.choose(question_, &evaluator_)(question_.options.limit_bytes);
+      Scored state{{offer.choices, {}, offer.horizon}, {}};
+      search_.Time(state.choices, &state.worth);
+      if (state.worth.time_ns == Worth::kNoTime) continue;
+      search_.Relax(&state, Until(kRivalsEnd));
+      if (state.worth.time_ns < best_.worth.time_ns) best_ = std::move(state);
+    }
+  }
+
+  /// Takes the plan of a chain, if the iteration is one and it is better.
+  void TakeChain() {
+    if (question_.problem.ops.size() > kMostChainOps || IsOver(kRivalsEnd)) return;
+    if (std::optional<Attempt> attempt = PlanAsChain(question_)) Take(std::move(*attempt));
+  }
+
+  /// Keeps a plan if it is the best so far.
+  void Take(Attempt attempt) {
+    if (attempt.plan() == nullptr) return;
+    const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;
+    if (ns >= made_ns_) return;
+    made_ns_ = ns;
+    made_ = std::move(attempt);
+    if (question_.options.on_progress) question_.options.on_progress(ns);
   }
 
   /// Everything goes to the host, and what is better rebuilt is rebuilt.
@@ -166,12 +204,7 @@ class Joint {
       needed_bytes_ = misfit->needed_bytes;
       return false;
     }
-    const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;
-    if (ns < made_ns_) {
-      made_ns_ = ns;
-      made_ = std::move(attempt);
-      if (question_.options.on_progress) question_.options.on_progress(ns);
-    }
+    Take(std::move(attempt));
     return true;
   }
 
@@ -183,6 +216,8 @@ class Joint {
       Scored state = Begin(kStarts[k]);
       if (state.worth.time_ns < best_.worth.time_ns) best_ = std::move(state);
     }
+    BeginFromRivals();
+    TakeChain();
     Scored state = best_;
     while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
     while (!IsOver() && made_ns_ > base_ns_) {
@@ -207,31 +242,31 @@ class Joint {
     search_.Anneal(state, &best_, kChunk, heat, Until(1));
   }
 
-  /// Looks at what the planners that only swap would do, and takes it if it is better.
-  void TakeBetterRival(Attempt* best) const {
-    Nanoseconds made_ns = sim::Simulate(*best->plan()).iteration_ns;
+  /// Takes what another planner would do, if it is better. Asks only whom nothing rules out.
+  void TakeBetterRival() {
     const Bytes limit = question_.options.limit_bytes;
     // No plan that only swaps is faster than this.
-    if (made_ns <= JointBound(question_.problem, question_.machine, limit, false)) return;
-    const auto take = [&](Attempt attempt) {
-      if (attempt.plan() == nullptr) return;
-      const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;
-      if (ns >= made_ns) return;
-      made_ns = ns;
-      *best = std::move(attempt);
-    };
+    const Nanoseconds bound =
+        JointBound(question_.problem, question_.machine, limit, /*may_recompute=*/false);
     bool close = false;
     for (const Planner& rival : Planners()) {
-      if (rival.decide == nullptr || made_ns <= base_ns_) continue;
-      const Decider decide = rival.decide(question_);
-      const auto predicted =
-          plan::PredictIteration(question_.problem, decide(question_.options.limit_bytes),
-                                 question_.machine, ToScheduleOptions(question_.options));
-      if (!predicted) continue;
-      close = close || *predicted < made_ns + made_ns / 4;
-      if (*predicted < made_ns) take(MakeFit(question_, decide, made_ns));
+      if (made_ns_ <= base_ns_) return;
+      if (rival.decide != nullptr && made_ns_ > bound) {
+        const Decider decide = rival.decide(question_);
+        const auto predicted =
+            plan::PredictIteration(question_.problem, decide(limit), question_.machine,
+                                   ToScheduleOptions(question_.options));
+        if (!predicted) continue;
+        close = close || *predicted < made_ns_ + made_ns_ / 4;
+        if (*predicted < made_ns_) Take(MakeFit(question_, decide, made_ns_));
+      } else if (rival.choose != nullptr && search_.IsSmall()) {
+        const JointState state = ConsiderRival(rival, question_, limit, &evaluator_);
+        const auto made_ns = static_cast<double>(made_ns_);
+        if (state.time_ns >= made_ns) continue;
+        Take(MakeFitByChoices(question_, rival.choose, made_ns));
+      }
     }
-    if (close && made_ns > base_ns_) take(PlanBayes(question_));
+    if (close && made_ns_ > bound) Take(PlanBayes(question_));
   }
 
   static constexpr int kChunksPerPlan = 6;

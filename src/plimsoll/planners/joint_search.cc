@@ -52,6 +52,8 @@ JointSearch::JointSearch(const plan::Rewriter& rewriter, const plan::Machine& ma
   }
 }
 
+bool JointSearch::IsSmall() const { return work_ <= kMuch; }
+
 Bytes JointSearch::SizeOf(std::size_t gap) const {
   return rewriter_.problem().variables[At(gaps_[gap].variable)].size_bytes;
 }
@@ -318,7 +320,7 @@ void JointSearch::FillLink(Scored* state, double share, const IsOver& is_over) {
     for (std::size_t i = k; i < end; ++i) state->choices.gaps[order[i].second] = Choice::kKeep;
     if (batch == 1) ++k;
     batch = std::max<std::size_t>(1, batch / 2);
-    if (batch == 1 && work_ > kMuch && ++failures == kPatience) break;
+    if (batch == 1 && !IsSmall() && ++failures == kPatience) break;
   }
   target_ = target;
 }
@@ -334,7 +336,7 @@ void JointSearch::Relax(Scored* state, const IsOver& is_over) {
     order.emplace_back(-cost / static_cast<double>(SizeOf(g)), g);
   }
   std::sort(order.begin(), order.end());
-  const std::size_t most = work_ > kMuch ? 400 : order.size();
+  const std::size_t most = !IsSmall() ? 400 : order.size();
   for (std::size_t k = 0; k < std::min(most, order.size()) && !is_over(); ++k) {
     Choice& choice = state->choices.gaps[order[k].second];
     const Choice before = choice;

@@ -74,6 +74,8 @@ class JointSearch {
   /// Lists the gaps that may matter for the target.
   void Activate(const Choices& choices);
 
+  /// Whether there is time to look at every gap.
+  bool IsSmall() const;
   Bytes SizeOf(std::size_t gap) const;
   double CopyNs(std::size_t gap) const;
   double OwnNs(std::size_t gap) const { return own_ns_[gap]; }
