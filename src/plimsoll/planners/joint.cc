@@ -18,6 +18,7 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "plimsoll/base/clock.h"
 #include "plimsoll/planners/chain_start_internal.h"
@@ -35,8 +36,11 @@ constexpr double kHeat = 0.0005;
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
 constexpr double kStartsEnd = 0.2;
-constexpr double kRivalsEnd = 0.35;
-constexpr double kSearchEnd = 0.65;
+constexpr double kRivalsEnd = 0.3;
+constexpr double kHeatsEnd = 0.65;
+constexpr double kSearchEnd = 0.7;
+/// How many starts are searched on from.
+constexpr std::size_t kField = 3;
 /// Longer iterations are not looked at as chains: that takes too long.
 constexpr std::size_t kMostChainOps = 1000;
 /// Of the target, what is given up if a plan cannot be placed.
@@ -137,8 +141,42 @@ class Joint {
       search_.Time(state.choices, &state.worth);
       if (state.worth.time_ns == Worth::kNoTime) continue;
       search_.Relax(&state, Until(kRivalsEnd));
-      if (state.worth.time_ns < best_.worth.time_ns) best_ = std::move(state);
+      Enter(std::move(state));
     }
+  }
+
+  /// Remembers choices to search on from, if they are among the best so far.
+  void Enter(Scored state) {
+    if (state.worth.time_ns == Worth::kNoTime) return;
+    if (state.worth.time_ns < best_.worth.time_ns) best_ = state;
+    const bool known = std::any_of(field_.begin(), field_.end(), [&](const Scored& x) {
+      return x.worth.time_ns == state.worth.time_ns;
+    });
+    if (known) return;
+    field_.push_back(std::move(state));
+    std::sort(field_.begin(), field_.end(),
+              [](const Scored& a, const Scored& b) { return a.worth.time_ns < b.worth.time_ns; });
+    if (field_.size() > kField) field_.pop_back();
+  }
+
+  /// Searches on from each of the best starts for a while. Returns where the best of them got to.
+  Scored HoldHeats() {
+    const double begin = std::max(Progress(), 0.0);
+    const double each = (kHeatsEnd - begin) / static_cast<double>(field_.size());
+    Scored winner = best_;
+    for (std::size_t k = 0; k < field_.size(); ++k) {
+      const double end = begin + each * static_cast<double>(k + 1);
+      Scored state = field_[k];
+      Scored best = state;
+      while (!IsOver(end) && best.worth.time_ns > base_ns_) {
+        // As cold at the end of each as at the end of all.
+        const double cold = std::clamp((end - Progress()) / each, 0.0, 1.0);
+        const double heat = kHeat * static_cast<double>(base_ns_) * cold * cold;
+        search_.Anneal(&state, &best, kChunk, heat, Until(end));
+      }
+      if (best.worth.time_ns < winner.worth.time_ns) winner = std::move(best);
+    }
+    return winner;
   }
 
   /// Takes the plan of a chain, if the iteration is one and it is better.
@@ -212,12 +250,13 @@ class Joint {
   void Search(std::size_t next) {
     if (made_ns_ <= base_ns_) return;
     search_.Activate(best_.choices);
+    Enter(best_);
     for (std::size_t k = next; k < kStarts.size() && !IsOver(kStartsEnd); ++k) {
-      Scored state = Begin(kStarts[k]);
-      if (state.worth.time_ns < best_.worth.time_ns) best_ = std::move(state);
+      Enter(Begin(kStarts[k]));
     }
     BeginFromRivals();
     TakeChain();
+    best_ = HoldHeats();
     Scored state = best_;
     while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
     while (!IsOver() && made_ns_ > base_ns_) {
@@ -237,8 +276,8 @@ class Joint {
   }
 
   void AnnealOn(Scored* state) {
-    const double cold = std::clamp(1 - Progress(), 0.0, 1.0);
-    const double heat = kHeat * static_cast<double>(base_ns_) * cold * cold;
+    const double cold = std::clamp((1 - Progress()) / (1 - kHeatsEnd), 0.0, 1.0);
+    const double heat = kHeat / 4 * static_cast<double>(base_ns_) * cold * cold;
     search_.Anneal(state, &best_, kChunk, heat, Until(1));
   }
 
@@ -277,6 +316,7 @@ class Joint {
   const Deadline deadline_;
   const Nanoseconds base_ns_;  // Nothing is faster than the recorded ops alone.
   Scored best_;                // For the target, whether it can be placed or not.
+  std::vector<Scored> field_;  // Starts to search on from, the best first.
   Bytes needed_bytes_ = 0;     // By the last plan that could not be placed.
   std::optional<Attempt> made_;
   Nanoseconds made_ns_ = Worth::kNoTime;
