@@ -31,7 +31,7 @@ namespace plimsoll::planners {
 namespace {
 
 /// How much of the iteration a random change may cost, at first.
-constexpr double kHeat = 0.0005;
+constexpr double kHeat = 0.001;
 /// How many choices are looked at between two looks at the clock's progress.
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
