@@ -12,7 +12,7 @@ namespace plimsoll::learn {
 /// Rounds of equation 1: T in paper 000, which says 4.
 inline constexpr int kRounds = 4;
 /// Numbers in a node's state: p in paper 000, which does not say.
-inline constexpr int kWidth = 32;
+inline constexpr int kWidth = 16;
 inline constexpr int kPolicyMatrices = 8;
 
 struct MatrixShape {
