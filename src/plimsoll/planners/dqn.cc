@@ -39,6 +39,7 @@ constexpr std::size_t kBatch = 8;
 constexpr int kStepsPerUpdate = 2;
 constexpr std::size_t kMemory = 20'000;
 constexpr float kRate = 3e-3F;
+constexpr float kTunedRate = 1e-3F;
 constexpr float kLongestGradient = 10;
 constexpr double kTunedShare = 0.25;
 constexpr std::int64_t kGreedyEvery = 5;
@@ -65,7 +66,7 @@ class Trainer {
         network_(environment_.graph(),
                  tuned_ ? *question.options.policy
                         : learn::MakeRandomPolicy(learn::kWidth, question.options.seed)),
-        adam_(network_.weights().size(), kRate, kLongestGradient),
+        adam_(network_.weights().size(), tuned_ ? kTunedRate : kRate, kLongestGradient),
         deadline_(question.options.time_budget_seconds),
         random_(question.options.seed) {}
 
@@ -81,9 +82,11 @@ class Trainer {
   }
 
  private:
-  /// Gives the weights to whoever wants them.
+  /// Gives the weights to whoever wants them: those of the best episode without random actions.
   void Hand() const {
-    if (question_.options.on_policy) question_.options.on_policy(network_.ToPolicy());
+    if (!question_.options.on_policy) return;
+    question_.options.on_policy(greedy_policy_.values.empty() ? network_.ToPolicy()
+                                                              : greedy_policy_);
   }
 
   /// Whether to go on whatever the budget says, since nothing fits yet.
@@ -124,6 +127,10 @@ class Trainer {
       if (++steps_ % kStepsPerUpdate == 0) Learn();
     }
     if (!environment_.failed()) Keep();
+    if (share == 0 && !environment_.failed() && environment_.time_ns() < greedy_ns_) {
+      greedy_ns_ = environment_.time_ns();
+      greedy_policy_ = network_.ToPolicy();
+    }
     if (observe_) {
       observe_({episodes_, environment_.failed() ? kNever : environment_.time_ns(), best_ns_,
                 environment_.evaluations(), share});
@@ -225,6 +232,8 @@ class Trainer {
   std::int64_t steps_ = 0;
   std::optional<Attempt> best_;
   double best_ns_ = kNever;
+  learn::Policy greedy_policy_;
+  double greedy_ns_ = kNever;
 };
 
 }  // namespace
