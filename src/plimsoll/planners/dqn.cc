@@ -8,13 +8,15 @@
 // What the paper leaves open:
 //   - The share of random actions falls from 1 to 0 with the budget that is spent, in the place of
 //     episode / l: how many episodes there will be is not known. With weights to begin with it
-//     falls from kTunedShare.
+//     falls from kTunedShare, and steps are smaller.
 //   - Every kGreedyEvery-th episode takes no random action. The others have a taste of their own:
 //     how often a random action may be a removal.
 //   - Steps are those of Adam; what is fitted is a batch of kBatch for every kStepsPerUpdate
 //   actions.
 //   - Where the plan of an episode cannot be placed under the limit, the load is held to a little
 //     less from then on.
+//   - Weights that are handed on are those of the best episode without random actions: later ones
+//     may well be worse.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "plimsoll/planners/dqn_candidates_internal.h"
 #include "plimsoll/planners/dqn_environment_internal.h"
 
 namespace plimsoll::planners {
@@ -14,31 +15,11 @@ using plan::OpIndex;
 
 /// By what less the load is held to whenever that cannot be placed.
 constexpr double kTighter = 0.985;
-/// Gaps count as candidates if they span a load above this part of the limit.
-constexpr double kCandidateShare = 0.85;
-/// Variables smaller than this part of the peak load are not candidates, if what is left can bring
-/// the load under the other part of the limit.
-constexpr double kLargeShare = 0.01;
-constexpr double kEnoughShare = 0.85;
-/// A gap is not swapped if it is shorter than this part of its copies.
-constexpr double kLeastAbsence = 0.25;
-
 /// What is rebuilt on the way stays for so many ops: without an end to it, long chains of removals
 /// would fill the memory when they are rebuilt.
 constexpr OpIndex kHorizon = 24;
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-/// Whether a gap begins in the forward phase and ends behind it, as those of section 4.5 do; any
-/// gap of an iteration that has one phase only.
-bool IsFromForward(const plan::Problem& problem, const plan::Gap& gap) {
-  const auto phase = [&](OpIndex op) { return problem.ops[At(op)].phase; };
-  const bool from_forward =
-      phase(gap.after) == trace::Phase::kForward && phase(gap.before) != trace::Phase::kForward;
-  return from_forward || std::ranges::all_of(problem.ops, [&](const plan::Op& op) {
-           return op.phase == problem.ops.front().phase;
-         });
-}
 
 }  // namespace
 
@@ -52,7 +33,9 @@ DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
     now += op.duration_ns;
   }
   start_ns_.push_back(now);
-  ChooseCandidates(may_remove);
+  DqnCandidates chosen = ChooseDqnCandidates(question, evaluator_, may_remove);
+  candidates_ = std::move(chosen.candidates);
+  gap_of_ = std::move(chosen.gaps);
   if (candidates_.empty()) return;
   starts_.resize(question.problem.ops.size());
   for (std::size_t k = 0; k < candidates_.size(); ++k) {
@@ -62,68 +45,6 @@ DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
   action_at_.assign(graph_.size(), -1);
   for (std::size_t a = 0; a < graph_.actions.size(); ++a) {
     action_at_[At(graph_.actions[a].node)] = static_cast<std::int32_t>(a);
-  }
-}
-
-/// Leaves small variables out as long as the others can bring the load well under the target: there
-/// are many, and they hardly matter.
-void DqnEnvironment::ChooseCandidates(bool may_remove) {
-  const plan::Problem& problem = question_.problem;
-  const auto highest = [&](const plan::Decision& decision) {
-    const std::vector<Bytes> load = plan::LeastLoad(problem, decision, question_.options.alignment);
-    return load.empty() ? 0 : *std::max_element(load.begin(), load.end());
-  };
-  const Bytes peak = highest({});
-  const auto enough =
-      static_cast<Bytes>(kEnoughShare * static_cast<double>(question_.options.limit_bytes));
-  auto least = static_cast<Bytes>(kLargeShare * static_cast<double>(peak));
-  while (true) {
-    ListCandidates(may_remove, least);
-    plan::Decision all;
-    for (const learn::Candidate& candidate : candidates_) all.swapped.push_back(candidate.gap);
-    if (least <= question_.options.least_bytes || highest(all) <= enough) return;
-    least /= 2;
-  }
-}
-
-void DqnEnvironment::ListCandidates(bool may_remove, Bytes least_bytes) {
-  const plan::Problem& problem = question_.problem;
-  const auto count = static_cast<OpIndex>(problem.ops.size());
-  const double level = kCandidateShare * static_cast<double>(question_.options.limit_bytes);
-  const std::vector<Bytes> load = plan::LeastLoad(problem, {}, question_.options.alignment);
-  candidates_.clear();
-  gap_of_.clear();
-  over_.assign(1, 0);
-  for (const plan::Op& op : problem.ops) {
-    const bool high = static_cast<double>(load[At(op.position)]) > level;
-    over_.push_back(over_.back() + (high ? 1 : 0));
-  }
-  over_.push_back(over_.back());
-  std::vector<std::vector<OpIndex>> writers(problem.variables.size());
-  for (OpIndex i = 0; i < count; ++i) {
-    for (const plan::Operand& x : problem.writes(problem.ops[At(i)])) {
-      auto& list = writers[At(x.variable)];
-      if (list.empty() || list.back() != i) list.push_back(i);
-    }
-  }
-  for (std::size_t g = 0; g < evaluator_.gaps().size(); ++g) {
-    const plan::Gap& gap = evaluator_.gaps()[g];
-    const bool around = gap.end >= problem.period;
-    const bool spans = around
-                           ? IsOverWithin(gap.after + 1, count + 1) || IsOverWithin(0, gap.before)
-                           : IsOverWithin(gap.after + 1, gap.before);
-    const Nanoseconds lasts =
-        start_ns_[At(gap.before)] - start_ns_[At(gap.after) + 1] + (around ? start_ns_.back() : 0);
-    learn::Candidate candidate{.gap = gap};
-    candidate.can_swap = static_cast<double>(lasts) >= kLeastAbsence * evaluator_.CopyNs(g);
-    candidate.can_remove = may_remove && evaluator_.CanDrop(g) && IsFromForward(problem, gap);
-    if (!spans || evaluator_.SizeOf(g) < least_bytes) continue;
-    if (!candidate.can_swap && !candidate.can_remove) continue;
-    for (const OpIndex writer : writers[At(gap.variable)]) {
-      if (writer <= gap.after) candidate.recompute_ns += problem.ops[At(writer)].duration_ns;
-    }
-    candidates_.push_back(candidate);
-    gap_of_.push_back(g);
   }
 }
 

@@ -17,13 +17,16 @@ namespace plimsoll::planners {
 ///               nothing  swap x      remove y
 ///
 /// The agent stops only where there is something to decide: where a gap begins that spans an op
-/// whose load is still above the target, and right before such an op, where it must act.
+/// whose load is still above the target, and right before such an op, where it must act. Then only
+/// what makes room for that op counts; if the agent can do nothing about it, the environment swaps
+/// whatever there is, the largest first, and if there is nothing, the episode has failed.
 ///
 /// An action is worth, in negative time, what it adds to the rehearsed iteration: replays, and
 /// copies as far as nothing hides them. The rehearsal brings variables back in the order of their
-/// next use, as early as memory allows and no earlier than needed (rehearsal.h). While loads are
-/// still above the target, it is given the memory that they take. So the rewards of an episode add
-/// up to the overhead of its plan.
+/// next use, as early as memory allows and no earlier than needed (rehearsal.h). Up to the agent
+/// the target is held; behind it the rehearsal has the memory that the load still takes. So an
+/// action is charged when the ops reach what it causes, and the rewards of an episode add up to the
+/// overhead of its plan.
 class DqnEnvironment {
  public:
   /// Without `may_remove`, variables are only swapped. Keeps a reference to the question.
@@ -33,7 +36,7 @@ class DqnEnvironment {
   bool has_candidates() const { return !candidates_.empty(); }
   const learn::OperationGraph& graph() const { return graph_; }
 
-  /// What the load is to be brought under: at first a little less than the limit.
+  /// Lowers what the load is to be brought under: at first kFirstShare of the limit.
   void Tighten();
   std::int64_t evaluations() const { return evaluator_.evaluations(); }
 
@@ -67,8 +70,6 @@ class DqnEnvironment {
   static constexpr double kFailure = 30;
 
  private:
-  void ChooseCandidates(bool may_remove);
-  void ListCandidates(bool may_remove, Bytes least_bytes);
   bool TryChoice(std::size_t gap, Choice choice);
   bool SwapAnything();
   void Measure();
