@@ -204,7 +204,7 @@ void PrintTransfer(const Options& options) {
                        "overhead", "the same with weights", "overhead",
                        "episodes to the first overhead"});
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    const learn::Policy policy = Train(small, 2 * evaluations, seed, nullptr).policy;
+    const learn::Policy policy = Train(small, evaluations, seed, nullptr).policy;
     const Training whole = Train(large, evaluations, seed, nullptr);
     const Training quarter = Train(large, evaluations / 4, seed, nullptr);
     const Training tuned = Train(large, evaluations / 4, seed, &policy);
