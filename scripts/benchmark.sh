@@ -15,7 +15,7 @@ data=${1:-data}
 scripts/install_dependencies.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target trace_pools placement_instances million_buffers pool_latency \
-  chains chain_plans swapping limits dqn
+  chains chain_plans swapping limits dqn recompute_baselines
 bin=build/release/benchmarks
 shopt -s nullglob
 
@@ -38,6 +38,7 @@ logs=("$data"/singa/*.csv.gz)
 [ "${#logs[@]}" -eq 0 ] || run "$bin"/swapping --figure9 --singa "${logs[0]}"
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/swapping --table2 --figures --grid "$data"/traces
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/limits "${traces[@]}"
+[ "${#traces[@]}" -eq 0 ] || run "$bin"/recompute_baselines "${traces[@]}"
 networks=("$data"/traces/{vgg16_cifar_b100,resnet50_b64,unet_b8_256,lstm_b64_t512,kmeans_1m,sdresnet110_cifar_b100}.trace.gz)
 small="$data"/traces/resnet18_b100.trace.gz
 [ ! -f "${networks[1]}" ] || run "$bin"/dqn --minutes 5 "${networks[@]}"

@@ -61,6 +61,28 @@ void ExpectRow(const Json& row) {
   EXPECT_GE(row.at("recomputed_bytes").get<Bytes>(), 0) << row;
 }
 
+TEST_F(PlanCliTest, ATraceSaysWhichOfItsOpsMayRunAgain) {
+  // Three large maps of an op that no table knows; backward needs them in reverse.
+  const std::string body =
+      "p 0 1000\n"
+      "m 1 40000000\nx 1.00 F mine 0 1\nm 2 40000000\nx 1.00 F mine 1 2\n"
+      "m 3 40000000\nx 1.00 F mine 2 3\nm 4 1000\nx 1.00 B loss 3 4\nf 3\n"
+      "x 9.00 B back 2,4 4\nf 2\nx 9.00 B back 1,4 4\nf 1\nf 4\n";
+  const std::string ask = " --limit 75% --planner memonger --json";
+  const Result unknown = Run("plan " + Write("a.trace", "trace 1\n{}\n" + body) + ask);
+  EXPECT_EQ(unknown.exit_code, 1) << unknown.out;
+  const std::string header = R"({"traits": {"mine": {"replayable": true}}})";
+  const Result known = Run("plan " + Write("b.trace", "trace 1\n" + header + "\n" + body) + ask);
+  ASSERT_EQ(known.exit_code, 0) << known.err;
+  EXPECT_GT(Json::parse(known.out).at("recomputed_bytes"), 0);
+  const std::string wrong = R"({"traits": {"mine": {"random": true}}})";
+  const Result refused = Run("plan " + Write("c.trace", "trace 1\n" + wrong + "\n" + body) + ask);
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_NE(refused.err.find("c.trace:2: the traits of the op \"mine\""), std::string::npos)
+      << refused.err;
+}
+
 TEST_F(PlanCliTest, PlanPrintsARowAndWritesAPlanThatIsValid) {
   const Result result =
       Run("plan " + kVgg + " --limit 60% --planner autoswap-aoa -o " + Path("a.plan") + " --json");

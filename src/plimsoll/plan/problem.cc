@@ -48,6 +48,11 @@ class Cutter {
     problem_.period = std::max<Position>(end - begin, 1);
     problem_.first_event = begin;
     problem_.op_names = trace.op_names;
+    const trace::TraitsByName given = trace::ReadTraits(trace.metadata, "the trace", 2);
+    for (const std::string& name : trace.op_names) {
+      const auto own = given.find(name);
+      traits_.push_back(own != given.end() ? own->second : TraitsOf(name));
+    }
   }
 
   /// Returns nothing if the lives of the window's variables do not add up to a cycle: instances
@@ -232,7 +237,7 @@ class Cutter {
       op.first_operand = static_cast<std::int64_t>(problem_.operands.size());
       op.read_count = recorded.read_count;
       op.write_count = recorded.write_count;
-      op.traits = TraitsOf(problem_.op_names[At(op.name)]);
+      op.traits = traits_[At(op.name)];
       for (const auto operands : {trace_.reads(recorded), trace_.writes(recorded)}) {
         for (const trace::VariableIndex v : operands) problem_.operands.push_back(OperandOf(v));
       }
@@ -271,6 +276,7 @@ class Cutter {
   const EventIndex begin_;
   const EventIndex end_;
   const Lives lives_;
+  std::vector<OpTraits> traits_;  // Per op name.
   trace::Period period_;
   Problem problem_;
   bool adds_up_ = true;

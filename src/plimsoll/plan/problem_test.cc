@@ -311,6 +311,22 @@ TEST(ProblemTest, IsConsistentForEveryKindOfGeneratedTrace) {
   }
 }
 
+TEST(ProblemTest, WhatTheTraceSaysOfItsOpsComesBeforeTheTable) {
+  const trace::Trace trace = trace::ParseTrace(
+      "trace 1\n{\"traits\": {\"relu\": {}, \"mine\": {\"replayable\": true, "
+      "\"state_reads\": [1]}}}\n"
+      "p 0 8\np 1 8\nm 2 8\nx 1.00 F mine 0,1 2\nx 1.00 F relu 2 2\nx 1.00 F gelu 2 2\n"
+      "x 1.00 F yours 2 2\nf 2\n",
+      "test");
+  const Problem problem = MakeProblem(trace);
+  ASSERT_EQ(problem.ops.size(), 4u);
+  EXPECT_EQ(problem.ops[0].traits, (OpTraits{true, false, 0b10}));
+  EXPECT_EQ(problem.ops[0].write_count, 2) << "state is written, though the line does not say so";
+  EXPECT_EQ(problem.ops[1].traits, OpTraits()) << "the table would let it run again";
+  EXPECT_EQ(problem.ops[2].traits, OpTraits{true}) << "by the table";
+  EXPECT_EQ(problem.ops[3].traits, OpTraits()) << "nobody knows it";
+}
+
 TEST(ProblemTest, TakesTheSmallestTimeOfEachOp) {
   const trace::Trace trace = trace::GenerateTrace({.iterations = 6});
   const Problem problem = MakeProblem(trace);

@@ -139,13 +139,17 @@ class Scheduler {
   /// Decides when memory changes hands, so that the load is within the limit everywhere.
   bool HoldLoad(Misfit* misfit) {
     const Bytes limit = options_.load_limit_bytes.value_or(options_.limit_bytes);
-    *misfit = FindWorst();
+    *misfit = FindLeast();
     if (misfit->needed_bytes > limit) return false;
     const RehearsalOptions rehearsal = {limit, options_.alignment, options_.prefetch};
     for (int k = 0; k < kMostRehearsals; ++k) {
+      const std::size_t count = absences_.size();
       predicted_ns_ = Rehearse(problem_, machine_, rehearsal, &absences_);
-      // What a useless absence would have saved, the next one must: that takes time.
-      if (!MarkReuse(&absences_)) break;
+      // What a useless absence would have saved, the next one must: that takes time. And without
+      // its copies, the others may do better, if there is room for it to stay.
+      const bool changed = MarkReuse(&absences_);
+      if (!changed && absences_.size() == count) break;
+      if (FindLeast().needed_bytes > limit) break;
     }
     std::vector<Bytes> load = Load();
     bool restored = false;
@@ -203,9 +207,14 @@ class Scheduler {
     return SumUp(std::move(change));
   }
 
-  /// Where the load is highest with every absence as long as it can be.
-  Misfit FindWorst() const {
-    const std::vector<Bytes> load = Load();
+  /// Where the load is highest with every absence that is left as long as it can be.
+  Misfit FindLeast() const {
+    Decision decision;
+    for (const Absence& absence : absences_) decision.swapped.push_back(absence.gap);
+    return FindWorst(LeastLoad(problem_, decision, options_.alignment));
+  }
+
+  static Misfit FindWorst(const std::vector<Bytes>& load) {
     const auto worst = std::max_element(load.begin(), load.end());
     return {.needed_bytes = worst == load.end() ? 0 : *worst, .position = worst - load.begin()};
   }

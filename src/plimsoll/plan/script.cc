@@ -36,7 +36,8 @@ class Performance {
         prefetch_(prefetch),
         exits_(script.exits),
         ops_(static_cast<Slot>(script.durations_ns.size())),
-        slots_(script.cyclic ? 3 * ops_ : ops_),
+        laps_(LapsOf(script)),
+        slots_(laps_ * ops_),
         load_(Needs()),
         engine_(machine) {
     AddTrips();
@@ -53,10 +54,20 @@ class Performance {
     } while (Advance());
     if (stays != nullptr) Conclude(stays);
     if (!script_.cyclic) return lap_ends_[1];
-    return std::max(lap_ends_[2] - lap_ends_[1], LinkTime());
+    const auto lap = At(counted_lap());
+    return std::max(lap_ends_[lap + 1] - lap_ends_[lap], LinkTime());
   }
 
  private:
+  /// Where every variable is back at the end, one lap tells all. Else, the second of three counts:
+  /// it knows what the first leaves behind.
+  static Slot LapsOf(const Script& script) {
+    const bool around = std::any_of(script.exits.begin(), script.exits.end(),
+                                    [](const Exit& exit) { return exit.around; });
+    return script.cyclic && around ? 3 : 1;
+  }
+  Slot counted_lap() const { return laps_ == 3 ? 1 : 0; }
+
   using State = Trip::State;
 
   Bytes SizeOf(const Trip& trip) const { return exits_[trip.exit].held_bytes; }
@@ -257,7 +268,7 @@ class Performance {
   }
 
   void Conclude(std::vector<Stay>* stays) const {
-    const Slot lap = script_.cyclic ? ops_ : 0;
+    const Slot lap = counted_lap() * ops_;
     stays->assign(exits_.size(), {});
     for (const Trip& trip : trips_) {
       if (trip.after < lap || trip.after >= lap + ops_) continue;
@@ -275,6 +286,7 @@ class Performance {
   const double prefetch_;
   const std::vector<Exit>& exits_;
   const Slot ops_;
+  const Slot laps_;
   const Slot slots_;
   place::LoadTree load_;  // By slot: with all away that can be, but for what has been let in early.
   Engine engine_;

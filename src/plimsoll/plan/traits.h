@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <string_view>
+
+#include "plimsoll/trace/traits.h"
 
 namespace plimsoll::plan {
 
-/// What may be done with an op beyond running it once.
-struct OpTraits {
-  /// Whether running it again on the same contents gives the same bits, and does nothing else that
-  /// anybody could see but for what `state_reads` says.
-  bool replayable = false;
-  /// Whether it draws random numbers: to replay it is to replay its seed.
-  bool random = false;
-  /// Which of the first 32 operands that it reads are state that it updates on the side, such as
-  /// the running mean of a batch norm: bit k is operand k. Results do not depend on them. A replay
-  /// gets scratch in their place.
-  std::uint32_t state_reads = 0;
-
-  friend bool operator==(const OpTraits&, const OpTraits&) = default;
-};
+using trace::OpTraits;
 
 /// Returns the traits of an op by its name: those of PyTorch's ops, and nothing for names that are
-/// not known.
+/// not known. What a trace says of its ops comes before it.
 OpTraits TraitsOf(std::string_view op_name);
 
 }  // namespace plimsoll::plan

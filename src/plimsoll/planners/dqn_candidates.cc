@@ -31,9 +31,9 @@ bool IsFromForward(const plan::Problem& problem, const plan::Gap& gap) {
          });
 }
 
-class Chooser {
+class CandidateList {
  public:
-  Chooser(const Question& question, const JointEvaluator& evaluator, bool may_remove)
+  CandidateList(const Question& question, const JointEvaluator& evaluator, bool may_remove)
       : question_(question),
         problem_(question.problem),
         evaluator_(evaluator),
@@ -123,7 +123,7 @@ class Chooser {
 
 DqnCandidates ChooseDqnCandidates(const Question& question, const JointEvaluator& evaluator,
                                   bool may_remove) {
-  return Chooser(question, evaluator, may_remove).Run();
+  return CandidateList(question, evaluator, may_remove).Run();
 }
 
 }  // namespace plimsoll::planners

@@ -202,6 +202,7 @@ class RandomNetwork {
     if (gradient_ >= 0) reads.push_back(gradient_);
     gradient_ = New();
     Add(reads, {gradient_});
+    problem_.ops.back().phase = trace::Phase::kBackward;
   }
   /// Mallocs right before the first op that touches a variable, frees right behind the last.
   void Place() {
@@ -246,7 +247,7 @@ void ExpectBound(const plan::Problem& problem, const plan::Machine& machine, Byt
                  const Planner& planner, Seen* seen) {
   const Outcome outcome = MakePlan(planner, problem, machine, Options(limit_bytes));
   if (!outcome.plan) return;
-  const bool may_recompute = planner.name == "joint";
+  const bool may_recompute = planner.name == "joint" || planner.choose != nullptr;
   const Nanoseconds bound = JointBound(problem, machine, limit_bytes, may_recompute);
   ASSERT_LE(JointBound(problem, machine, limit_bytes), bound);
   const auto copies =

@@ -25,11 +25,18 @@ constexpr std::size_t kUsesAtHand = 24;
 Sketch::Sketch(const plan::Rewriter& rewriter, Bytes alignment)
     : rewriter_(rewriter), model_(rewriter.model()), load_(rewriter.model(), alignment) {
   const plan::Problem& problem = model_.problem;
-  for (std::size_t v = 0; v < problem.variables.size(); ++v) {
-    const bool inside = model_.IsInside(static_cast<VariableIndex>(v));
-    inside_.push_back(inside ? 1 : 0);
-    first_holder_.push_back(inside ? kNobody : kHere);
+  const std::size_t variables = problem.variables.size();
+  for (std::size_t v = 0; v < variables; ++v) {
+    inside_.push_back(model_.IsInside(static_cast<VariableIndex>(v)) ? 1 : 0);
   }
+  ListLives();
+  dropped_.assign(variables, 0);
+  gap_of_.assign(variables, -1);
+  trip_of_.assign(variables, -1);
+  relic_end_.assign(variables, -1);
+  marked_.assign(problem.ops.size(), 0);
+  for (const plan::Op& op : problem.ops) durations_ns_.push_back(op.duration_ns);
+  ListGapsBefore();
   for (std::size_t g = 0; g < model_.gaps.size(); ++g) {
     const Gap& gap = model_.gaps[g];
     if (gap.end >= problem.period) around_.push_back(g);
@@ -39,11 +46,54 @@ Sketch::Sketch(const plan::Rewriter& rewriter, Bytes alignment)
   }
 }
 
+/// For whom every variable is there.
+void Sketch::ListLives() {
+  const std::size_t variables = model_.problem.variables.size();
+  const auto ops = static_cast<OpIndex>(model_.problem.ops.size());
+  birth_.assign(variables, -1);
+  death_.assign(variables, ops + 1);
+  free_before_.assign(variables, ops);
+  for (OpIndex i = 0; i < ops; ++i) {
+    for (std::size_t e = load_.first_event[At(i)]; e < load_.first_event[At(i) + 1]; ++e) {
+      const std::size_t v = At(model_.events[e].variable);
+      if (inside_[v] == 0) continue;
+      if (model_.events[e].is_malloc) {
+        birth_[v] = i;
+      } else {
+        death_[v] = e < load_.first_malloc[At(i)] ? i : i + 1;
+        free_before_[v] = i;
+      }
+    }
+  }
+}
+
+/// Lists the gaps that end at every op, in the order in which it uses their variables.
+void Sketch::ListGapsBefore() {
+  gaps_before_.resize(model_.problem.ops.size());
+  for (std::size_t g = 0; g < model_.gaps.size(); ++g) {
+    gaps_before_[At(model_.gaps[g].before)].push_back(g);
+  }
+  std::vector<std::size_t> rank(model_.problem.variables.size());
+  for (std::size_t i = 0; i < gaps_before_.size(); ++i) {
+    const std::vector<RewriteModel::Use>& uses = model_.uses[i];
+    for (std::size_t k = 0; k < uses.size(); ++k) rank[At(uses[k].variable)] = k;
+    std::sort(gaps_before_[i].begin(), gaps_before_[i].end(), [&](std::size_t a, std::size_t b) {
+      return rank[At(model_.gaps[a].variable)] < rank[At(model_.gaps[b].variable)];
+    });
+  }
+}
+
 bool Sketch::Draw(const Choices& choices) {
   Start(choices);
-  for (std::size_t i = 0; i < model_.problem.ops.size(); ++i) {
-    if (!RunRecorded(static_cast<OpIndex>(i))) return false;
+  const auto ops = static_cast<OpIndex>(model_.problem.ops.size());
+  OpIndex begin = 0;
+  for (OpIndex i = 0; i < ops; ++i) {
+    if (marked_[At(i)] == 0) continue;
+    AddRecorded(begin, i);
+    begin = i + 1;
+    if (!RunRecorded(i)) return false;
   }
+  AddRecorded(begin, ops);
   CloseAround();
   AddExits();
   SumUp();
@@ -58,24 +108,29 @@ double Sketch::ExcessOver(Bytes limit_bytes) const {
   return excess;
 }
 
+/// Forgets the drawing before, and marks the ops at which something happens.
 void Sketch::Start(const Choices& choices) {
   choices_ = &choices;
-  const std::size_t variables = model_.problem.variables.size();
   script_.cyclic = model_.problem.cyclic;
   script_.durations_ns.clear();
   base_bytes_.clear();
   change_bytes_.assign(1, 0);
-  holder_ = first_holder_;
-  version_.assign(variables, 0);
-  gap_of_.assign(variables, -1);
-  trip_of_.assign(variables, -1);
-  relic_end_.assign(variables, -1);
   instances_.clear();
   trips_.clear();
-  gap_replay_ns_.assign(model_.gaps.size(), 0);
   revenants_.clear();
+  late_.clear();
+  gap_replay_ns_.assign(model_.gaps.size(), 0);
   replays_left_ = static_cast<std::int64_t>(4 * model_.problem.ops.size());
   replay_ns_ = 0;
+  std::fill(marked_.begin(), marked_.end(), std::uint8_t{0});
+  if (!choices.lingers.empty()) relic_end_.assign(relic_end_.size(), -1);
+  for (std::size_t g = 0; g < model_.gaps.size(); ++g) {
+    const Gap& gap = model_.gaps[g];
+    dropped_[At(gap.variable)] = 0;
+    gap_of_[At(gap.variable)] = trip_of_[At(gap.variable)] = -1;
+    if (choices.gaps[g] == Choice::kKeep) continue;
+    marked_[At(gap.after)] = marked_[At(gap.before)] = 1;
+  }
   for (const std::size_t g : around_) {
     if (choices.gaps[g] != Choice::kSwap) continue;
     trip_of_[At(model_.gaps[g].variable)] = static_cast<std::int32_t>(trips_.size());
@@ -90,59 +145,79 @@ void Sketch::AddStep(Nanoseconds duration_ns, Bytes base_bytes) {
   change_bytes_.push_back(0);
 }
 
-/// Takes over recorded mallocs and frees.
-void Sketch::TakeEvents(std::size_t begin, std::size_t end) {
-  for (std::size_t e = begin; e < end; ++e) {
-    const std::size_t v = At(model_.events[e].variable);
-    if (inside_[v] == 0) continue;
-    if (model_.events[e].is_malloc) {
-      holder_[v] = kHere;
-      version_[v] = 0;
-    } else {
-      const bool lingers = !choices_->lingers.empty() && choices_->lingers[v];
-      holder_[v] = lingers && holder_[v] == kHere ? kRelic : kNobody;
-      relic_end_[v] = step();
-    }
-  }
+/// Recorded ops at which nothing happens.
+void Sketch::AddRecorded(OpIndex begin, OpIndex end) {
+  script_.durations_ns.insert(script_.durations_ns.end(), durations_ns_.begin() + begin,
+                              durations_ns_.begin() + end);
+  base_bytes_.insert(base_bytes_.end(), load_.slot_bytes.begin() + begin,
+                     load_.slot_bytes.begin() + end);
+  change_bytes_.resize(script_.durations_ns.size() + 1, 0);
 }
 
 /// Runs a recorded op, after what it needs has been brought back.
 bool Sketch::RunRecorded(OpIndex op) {
   const std::size_t i = At(op);
   current_ = op;
-  TakeEvents(load_.first_event[i], load_.first_malloc[i]);
+  const Slot first = step();
   if (!BringBack(op)) return false;
-  TakeEvents(load_.first_malloc[i], load_.first_event[i + 1]);
-  for (const RewriteModel::Use& use : model_.uses[i]) {
-    if (trip_of_[At(use.variable)] >= 0) EndTrip(use.variable);
-    if (use.writes) ++version_[At(use.variable)];
+  if (step() > first) late_.emplace_back(op, step() - op);
+  for (const std::size_t g : gaps_before_[i]) {
+    if (trip_of_[At(model_.gaps[g].variable)] >= 0) EndTrip(model_.gaps[g].variable);
   }
-  AddStep(model_.problem.ops[i].duration_ns, load_.slot_bytes[i]);
+  AddStep(durations_ns_[i], load_.slot_bytes[i]);
   for (const std::size_t g : model_.gaps_after[i]) {
     const std::size_t v = At(model_.gaps[g].variable);
     if (choices_->gaps[g] == Choice::kSwap) {
       OpenTrip(g);
-    } else if (choices_->gaps[g] == Choice::kDrop && holder_[v] == kHere) {
+    } else if (choices_->gaps[g] == Choice::kDrop) {
       Change(step(), -load_.held_bytes[v]);
-      holder_[v] = kNobody;
+      dropped_[v] = 1;
       gap_of_[v] = static_cast<std::int32_t>(g);
     }
   }
   return true;
 }
 
+/// The step before which a variable was freed.
+Slot Sketch::FreedAt(VariableIndex v) const {
+  const OpIndex op = free_before_[At(v)];
+  const bool at_once = death_[At(v)] == op;
+  // How far recorded ops are behind because of replays.
+  const auto next = at_once
+                        ? std::lower_bound(late_.begin(), late_.end(), std::pair(op, Slot{0}))
+                        : std::lower_bound(late_.begin(), late_.end(), std::pair(op + 1, Slot{0}));
+  return op + (next == late_.begin() ? 0 : std::prev(next)->second);
+}
+
+/// How many writes a variable has seen when the op at hand is to run.
+std::int32_t Sketch::VersionOf(VariableIndex v) const {
+  const std::vector<OpIndex>& writers = model_.writers[At(v)];
+  std::size_t version = writers.size();
+  while (version > 0 && writers[version - 1] >= current_) --version;
+  return static_cast<std::int32_t>(version);
+}
+
+/// Who holds what recorded ops want of a variable.
+Sketch::Holder Sketch::HolderOf(VariableIndex v) const {
+  const std::size_t x = At(v);
+  if (inside_[x] == 0) return kHere;
+  if (birth_[x] >= current_) return kNobody;
+  if (current_ < death_[x]) return dropped_[x] != 0 ? kNobody : kHere;
+  return !choices_->lingers.empty() && choices_->lingers[x] ? kRelic : kNobody;
+}
+
 /// Rebuilds what the op uses and does not find.
 bool Sketch::BringBack(OpIndex op) {
-  for (const RewriteModel::Use& use : model_.uses[At(op)]) {
-    const std::size_t v = At(use.variable);
-    // What is new has its malloc only behind this.
-    if (holder_[v] != kNobody || gap_of_[v] < 0) continue;
+  for (const std::size_t g : gaps_before_[At(op)]) {
+    const VariableIndex variable = model_.gaps[g].variable;
+    const std::size_t v = At(variable);
+    if (dropped_[v] == 0) continue;
     const Nanoseconds before = replay_ns_;
-    const Holder rebuilt = Provide(use.variable, version_[v], false);
+    const Holder rebuilt = Provide(variable, VersionOf(variable), false);
     if (rebuilt == kFailed) return false;
     gap_replay_ns_[At(gap_of_[v])] += replay_ns_ - before;
     if (rebuilt >= 0) instances_[At(rebuilt)].variable = -1;
-    holder_[v] = kHere;
+    dropped_[v] = 0;
   }
   if (!instances_.empty()) EndInstances();
   return true;
@@ -159,15 +234,16 @@ void Sketch::EndInstances() {
 /// See plan/rewrite.cc, which does the same with a problem.
 Sketch::Holder Sketch::Provide(VariableIndex v, std::int32_t version, bool own) {
   const std::size_t x = At(v);
-  const bool current = version_[x] == version;
+  const bool current = VersionOf(v) == version;
+  const Holder holder = HolderOf(v);
   if (!own) {
-    if (current && holder_[x] == kHere) return kHere;
+    if (current && holder == kHere) return kHere;
     for (std::size_t k = instances_.size(); k-- > 0;) {
       if (instances_[k].variable == v && instances_[k].version == version) {
         return static_cast<Holder>(k);
       }
     }
-    if (current && holder_[x] == kRelic) return kRelic;
+    if (current && holder == kRelic) return kRelic;
   }
   if (inside_[x] == 0 || version == 0 || model_.writers[x].size() < At(version)) return kFailed;
   const Nanoseconds before = replay_ns_;
@@ -176,20 +252,17 @@ Sketch::Holder Sketch::Provide(VariableIndex v, std::int32_t version, bool own) 
     rebuilt = Replay(model_.writers[x][At(k)], v, rebuilt);
     if (rebuilt == kFailed) return kFailed;
   }
-  const bool freed = model_.users[x].back() < current_;
-  if (freed) revenants_.push_back({v, replay_ns_ - before});
+  if (current_ >= death_[x]) revenants_.push_back({v, replay_ns_ - before});
   if (!own) Keep(v, version, rebuilt);
-  return !own && holder_[x] == kHere && current ? kHere : rebuilt;
+  return !own && current && HolderOf(v) == kHere ? kHere : rebuilt;
 }
 
 /// Notes who holds a version: for recorded ops if it is the one that they want, else for as long
 /// as replays need it.
 void Sketch::Keep(VariableIndex v, std::int32_t version, Holder instance) {
   const std::size_t x = At(v);
-  const bool dropped =
-      holder_[x] == kNobody && gap_of_[x] >= 0 && model_.users[x].back() >= current_;
-  if (dropped && version_[x] == version && IsNear(v)) {
-    holder_[x] = kHere;
+  if (dropped_[x] != 0 && VersionOf(v) == version && IsNear(v)) {
+    dropped_[x] = 0;
     instances_[At(instance)].variable = -1;
   } else {
     instances_[At(instance)].version = version;
@@ -216,6 +289,7 @@ void Sketch::Touch(VariableIndex v, Holder holder) {
   if (holder >= 0) {
     instances_[At(holder)].last_use = step();
   } else if (holder == kRelic) {
+    if (relic_end_[x] < 0) relic_end_[x] = FreedAt(v);
     if (relic_end_[x] > step()) return;
     Change(relic_end_[x], load_.held_bytes[x]);
     Change(step() + 1, -load_.held_bytes[x]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/plan/rewrite.h"
@@ -93,10 +94,15 @@ class Sketch {
     bool around = false;
   };
 
+  void ListLives();
+  void ListGapsBefore();
   void Start(const Choices& choices);
   bool RunRecorded(plan::OpIndex op);
   bool BringBack(plan::OpIndex op);
-  void TakeEvents(std::size_t begin, std::size_t end);
+  void AddRecorded(plan::OpIndex begin, plan::OpIndex end);
+  plan::Slot FreedAt(plan::VariableIndex v) const;
+  std::int32_t VersionOf(plan::VariableIndex v) const;
+  Holder HolderOf(plan::VariableIndex v) const;
   Holder Provide(plan::VariableIndex v, std::int32_t version, bool own);
   Holder Replay(plan::OpIndex op, plan::VariableIndex target, Holder rebuilt);
   Holder AddInstance(plan::VariableIndex v);
@@ -122,17 +128,22 @@ class Sketch {
   const plan::Rewriter& rewriter_;
   const plan::RewriteModel& model_;
   const RecordedLoad load_;
+  std::vector<Nanoseconds> durations_ns_;   // Per recorded op.
   std::vector<std::uint8_t> inside_;        // Per variable.
-  std::vector<Holder> first_holder_;        // Per variable: at the beginning.
+  std::vector<plan::OpIndex> birth_;        // Per variable: the op that its malloc is for.
+  std::vector<plan::OpIndex> death_;        // The first op whose replays do not find it any more.
+  std::vector<plan::OpIndex> free_before_;  // The first op behind its free.
   std::vector<std::int32_t> writes_until_;  // Per gap: of its variable, up to `after`.
-  std::vector<std::size_t> around_;         // Gaps around the end.
+  std::vector<std::vector<std::size_t>> gaps_before_;  // Per op.
+  std::vector<std::size_t> around_;                    // Gaps around the end.
 
   const Choices* choices_ = nullptr;
   plan::Script script_;
-  std::vector<Bytes> base_bytes_;    // Per step.
-  std::vector<Bytes> change_bytes_;  // Per step, and one behind: to the load from there on.
-  std::vector<Holder> holder_;       // Per variable.
-  std::vector<std::int32_t> version_;
+  std::vector<Bytes> base_bytes_;      // Per step.
+  std::vector<Bytes> change_bytes_;    // Per step, and one behind: to the load from there on.
+  std::vector<std::uint8_t> marked_;   // Per op: whether something happens at it.
+  std::vector<std::uint8_t> dropped_;  // Per variable.
+  std::vector<std::pair<plan::OpIndex, plan::Slot>> late_;  // Ops, and replays up to them.
   std::vector<std::int32_t> gap_of_;   // The last gap in which it was dropped; -1.
   std::vector<std::int32_t> trip_of_;  // The trip that it is on; -1.
   std::vector<plan::Slot> relic_end_;  // The step up to which it is known to linger.

@@ -9,11 +9,12 @@
 #include "plimsoll/base/check.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/planners/autoswap.h"
+#include "plimsoll/planners/choices_internal.h"
 
 namespace plimsoll::planners {
 namespace {
 
-constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+constexpr Nanoseconds kNeverNs = std::numeric_limits<Nanoseconds>::max();
 
 /// Of the limit, what the load is held to. Packing what swapping leaves takes up to ten percent as
 /// a rule, and more where the limit is very low.
@@ -23,13 +24,15 @@ constexpr std::array kLoadShares = {1.0,  0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.
 struct Candidate {
   plan::Decision decision;
   Bytes load_limit_bytes = 0;
-  Nanoseconds predicted_ns = kNever;
+  Nanoseconds predicted_ns = kNeverNs;
 };
 
 /// Bytes of the arena that a misfit asks for; what the host lacks, no arena gives.
 Bytes Needs(const plan::Misfit& misfit) { return misfit.host ? kMaxBytes : misfit.needed_bytes; }
 
 }  // namespace
+
+std::span<const double> LoadShares() { return kLoadShares; }
 
 plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options) {
   plan::ScheduleOptions schedule;
@@ -45,8 +48,9 @@ const std::vector<Planner>& Planners() {
   static const std::vector<Planner> planners = {
       {"joint", "keeps, swaps or recomputes, gap by gap", "", nullptr, &PlanJoint, true},
       {"dqn", "a deep Q-network that learns what to swap and what to recompute", "paper 000",
-       nullptr, &PlanDqn, true, true},
-      {"dqn-swap", "the same, which only swaps", "paper 000", nullptr, &PlanDqnSwap, true, true},
+       nullptr, &PlanDqn, true, nullptr, true},
+      {"dqn-swap", "the same, which only swaps", "paper 000", nullptr, &PlanDqnSwap, true, nullptr,
+       true},
       {"none", "swaps nothing", "", &DecideNothing},
       {"autoswap-doa", "longest absence first", "AutoSwap, paper 001, section IV-B", &DecideDoa,
        nullptr, true},
@@ -64,6 +68,20 @@ const std::vector<Planner>& Planners() {
       {"geeps", "everything that is not in use", "GeePS", &DecideGeeps},
       {"lru", "on demand: the least recently used goes first", "SuperNeurons' cache", &DecideLru,
        nullptr, true},
+      {"memonger", "recomputes segments of a byte budget, which is searched for",
+       "Chen et al. 2016, algorithm 3", nullptr, nullptr, false, &ChooseMemonger},
+      {"superneurons", "recomputes cheap layers, swaps the outputs of the others by age",
+       "SuperNeurons", nullptr, nullptr, false, &ChooseSuperNeurons},
+      {"superneurons-swap", "its swapping alone", "SuperNeurons", nullptr, nullptr, false,
+       &ChooseSuperNeuronsSwap},
+      {"superneurons-recompute", "its recomputation alone", "SuperNeurons", nullptr, nullptr, false,
+       &ChooseSuperNeuronsRecompute},
+      {"capuchin", "swaps what hides, recomputes the rest by bytes saved per second", "Capuchin",
+       nullptr, nullptr, false, &ChooseCapuchin},
+      {"dtr", "on demand: drops what is cheap, large and stale", "DTR", nullptr, nullptr, false,
+       &ChooseDtr},
+      {"checkpoint-blocks", "recomputes every block, whatever the limit",
+       "torch.utils.checkpoint, by hand", nullptr, nullptr, false, &ChooseCheckpointBlocks},
   };
   return planners;
 }
@@ -85,7 +103,7 @@ Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds bel
     schedule.load_limit_bytes = load_limit;
     const auto predicted =
         plan::PredictIteration(question.problem, candidate.decision, question.machine, schedule);
-    candidate.predicted_ns = predicted.value_or(kNever);
+    candidate.predicted_ns = predicted.value_or(kNeverNs);
     const bool same =
         !candidates.empty() && candidates.back().decision.swapped == candidate.decision.swapped;
     if (same && !predicted) break;  // Nor will it do with less room.
@@ -113,8 +131,9 @@ Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds bel
 Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const plan::Machine& machine,
                  const PlannerOptions& options) {
   const Question question{problem, machine, options};
-  Attempt attempt = planner.plan != nullptr ? planner.plan(question)
-                                            : MakeFit(question, planner.decide(question));
+  Attempt attempt = planner.plan != nullptr     ? planner.plan(question)
+                    : planner.choose != nullptr ? MakeFitByChoices(question, planner.choose)
+                                                : MakeFit(question, planner.decide(question));
   if (attempt.plan() == nullptr && planner.goes_to_any_length) attempt = MakeSmallest(question);
   Outcome outcome;
   if (attempt.plan() == nullptr) {

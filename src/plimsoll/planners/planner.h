@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -16,8 +17,9 @@ namespace plimsoll::learn {
 struct Policy;
 }  // namespace plimsoll::learn
 
-/// Planners decide which gaps are swapped; all else is the same for all of them: scheduling,
-/// placement, judgement and simulation. So a comparison of planners is a comparison of decisions.
+/// Planners decide which gaps are swapped, and some of them which are dropped; all else is the same
+/// for all of them: rewriting, scheduling, placement, judgement and simulation. So a comparison of
+/// planners is a comparison of decisions.
 namespace plimsoll::planners {
 
 struct PlannerOptions {
@@ -57,14 +59,21 @@ using DecideFunction = Decider (*)(const Question&);
 /// For planners that look at whole plans.
 using PlanFunction = struct Attempt (*)(const Question&);
 
+/// For planners that also recompute: says what becomes of every gap (choices_internal.h) to bring
+/// the load under a limit; the best that the planner has if it cannot. Used only while question and
+/// evaluator live.
+using Chooser = std::function<struct Offer(Bytes load_limit_bytes)>;
+using ChooseFunction = Chooser (*)(const Question&, class JointEvaluator*);
+
 struct Planner {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  DecideFunction decide = nullptr;  ///< One of these two.
+  DecideFunction decide = nullptr;  ///< One of these two, or `choose`.
   PlanFunction plan = nullptr;
   /// Whether it swaps whatever it takes where its own choice does not fit: MakeSmallest().
   bool goes_to_any_length = false;
+  ChooseFunction choose = nullptr;
   /// Whether it learns weights that can be kept: PlannerOptions::policy.
   bool learns = false;
 };
@@ -103,6 +112,9 @@ struct Attempt {
 Attempt MakeFit(const Question& question, const Decider& decide,
                 Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max());
 
+/// Of the limit, what the load is held to, in the order in which MakeFit() asks: 1 first.
+std::span<const double> LoadShares();
+
 /// How the planner's options look to the scheduler.
 plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options);
 
@@ -129,5 +141,14 @@ Decider DecideVdnnConv(const Question& question);
 Decider DecideTflms(const Question& question);
 Decider DecideGeeps(const Question& question);
 Decider DecideLru(const Question& question);
+
+// The choices, likewise.
+Chooser ChooseMemonger(const Question& question, JointEvaluator* evaluator);
+Chooser ChooseSuperNeurons(const Question& question, JointEvaluator* evaluator);
+Chooser ChooseSuperNeuronsSwap(const Question& question, JointEvaluator* evaluator);
+Chooser ChooseSuperNeuronsRecompute(const Question& question, JointEvaluator* evaluator);
+Chooser ChooseCapuchin(const Question& question, JointEvaluator* evaluator);
+Chooser ChooseDtr(const Question& question, JointEvaluator* evaluator);
+Chooser ChooseCheckpointBlocks(const Question& question, JointEvaluator* evaluator);
 
 }  // namespace plimsoll::planners

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/parse.h"
+#include "plimsoll/trace/traits.h"
 
 namespace plimsoll::trace {
 namespace {
@@ -107,6 +110,7 @@ class Parser {
   void ReadFree(const Fields& fields);
   void ReadMark(const Fields& fields);
   void ReadOp(const Fields& fields);
+  void CheckState(const Op& op) const;
 
   Nanoseconds ParseDuration(std::string_view text) const;
   Phase ParsePhase(std::string_view text) const;
@@ -126,6 +130,7 @@ class Parser {
   Bytes live_bytes_ = 0;
   Nanoseconds total_duration_ns_ = 0;
   std::uint64_t promised_op_count_ = 0;
+  std::map<std::string, int, std::less<>> state_reads_;  // How many reads an op must have.
 };
 
 void Parser::Feed(std::string_view line, bool complete) {
@@ -189,6 +194,9 @@ void Parser::ReadMetadata(std::string_view line) {
   }
   const std::size_t end = line.find_last_not_of(" \t\r");
   trace_.metadata = line.substr(0, end + 1);
+  for (const auto& [name, traits] : ReadTraits(trace_.metadata, source_, line_number_)) {
+    if (traits.state_reads != 0) state_reads_[name] = std::bit_width(traits.state_reads);
+  }
 }
 
 void Parser::ReadEvent(std::string_view line) {
@@ -277,8 +285,21 @@ void Parser::ReadOp(const Fields& fields) {
   op.first_operand = static_cast<std::int64_t>(trace_.operands.size());
   op.read_count = ReadOperands(fields.text[4], "reads");
   op.write_count = ReadOperands(fields.text[5], "writes");
+  CheckState(op);
   trace_.events.push_back({EventKind::kExec, static_cast<OpIndex>(trace_.ops.size())});
   trace_.ops.push_back(op);
+}
+
+/// What the header says that an op updates on the side must be among what it reads.
+void Parser::CheckState(const Op& op) const {
+  if (state_reads_.empty()) return;
+  const std::string& name = trace_.op_names[static_cast<std::size_t>(op.name)];
+  const auto state = state_reads_.find(name);
+  if (state == state_reads_.end() || state->second <= op.read_count) return;
+  Fail(
+      fmt::format("the op {} reads {} variables, but its traits in the header name operand {} in "
+                  "\"state_reads\", where the first read is 0; correct the header or the op",
+                  Quote(name), op.read_count, state->second - 1));
 }
 
 Nanoseconds Parser::ParseDuration(std::string_view text) const {

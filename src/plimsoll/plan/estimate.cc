@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/plan/estimate.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace plimsoll::plan {
+namespace {
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+Nanoseconds Scale(Nanoseconds ns, double by) {
+  return static_cast<Nanoseconds>(static_cast<double>(ns) * by);
+}
+
+}  // namespace
+
+Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes load_limit_bytes) {
+  script_ = &script;
+  machine_ = &machine;
+  limit_bytes_ = load_limit_bytes;
+  Prepare();
+  const auto ops = static_cast<Slot>(script.durations_ns.size());
+  for (Slot slot = 0; slot < ops; ++slot) {
+    MakeRoom(slot);
+    Await(slot);
+    const Nanoseconds end = now_ns_ + script.durations_ns[At(slot)];
+    BringIn(slot, end);
+    now_ns_ = end;
+    Leave(slot);
+  }
+  return std::max({now_ns_, out_busy_ns_, in_busy_ns_});
+}
+
+void Estimator::Prepare() {
+  const std::vector<Exit>& exits = script_->exits;
+  const std::size_t slots = script_->durations_ns.size();
+  trips_.assign(exits.size(), {});
+  load_bytes_ = script_->needs_bytes;
+  begin_ns_.resize(slots + 1);
+  begin_ns_[0] = 0;
+  for (std::size_t s = 0; s < slots; ++s)
+    begin_ns_[s + 1] = begin_ns_[s] + script_->durations_ns[s];
+  order_.resize(exits.size());
+  for (std::size_t e = 0; e < exits.size(); ++e) order_[e] = e;
+  std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+    return exits[a].before != exits[b].before ? exits[a].before < exits[b].before : a < b;
+  });
+  Nanoseconds latest = std::numeric_limits<Nanoseconds>::max();
+  for (std::size_t k = order_.size(); k-- > 0;) {
+    const Exit& exit = exits[order_[k]];
+    latest = std::min(latest, begin_ns_[At(exit.before)]) - machine_->in_ns(exit.size_bytes);
+    trips_[order_[k]].latest_ns = latest;
+    if (exit.around) trips_[order_[k]].state = State::kAway;
+  }
+  useless_.clear();
+  now_ns_ = out_free_ns_ = out_busy_ns_ = in_busy_ns_ = 0;
+  in_free_ns_ = std::numeric_limits<Nanoseconds>::min() / 2;
+  leaving_bytes_ = 0;
+  next_leave_ = next_gone_ = next_in_ = next_due_ = 0;
+}
+
+void Estimator::GiveBytes(std::size_t exit) {
+  trips_[exit].state = State::kAway;
+  leaving_bytes_ -= script_->exits[exit].held_bytes;
+}
+
+/// Takes the bytes of copies out that have ended; waits for as many as the slot needs.
+void Estimator::MakeRoom(Slot slot) {
+  for (; next_gone_ < next_leave_; ++next_gone_) {
+    const Trip& trip = trips_[next_gone_];
+    if (trip.state != State::kLeaving) continue;
+    const bool short_of = load_bytes_[At(slot)] + leaving_bytes_ > limit_bytes_;
+    if (trip.out_end_ns > now_ns_ && !short_of) return;
+    now_ns_ = std::max(now_ns_, trip.out_end_ns);
+    GiveBytes(next_gone_);
+  }
+}
+
+/// Waits for what the op needs back. What has not even gone stays.
+void Estimator::Await(Slot slot) {
+  for (; next_due_ < order_.size(); ++next_due_) {
+    const std::size_t e = order_[next_due_];
+    if (script_->exits[e].before > slot) return;
+    if (trips_[e].state == State::kLeaving) {
+      useless_.push_back(e);
+      GiveBytes(e);
+      trips_[e].state = State::kComing;
+      next_in_ = std::max(next_in_, next_due_ + 1);
+      continue;
+    }
+    if (trips_[e].state == State::kAway) {
+      StartIn(e, std::max(now_ns_, trips_[e].out_end_ns));
+      next_in_ = std::max(next_in_, next_due_ + 1);
+    }
+    now_ns_ = std::max(now_ns_, trips_[e].in_end_ns);
+  }
+}
+
+void Estimator::StartIn(std::size_t exit, Nanoseconds begin_ns) {
+  begin_ns = std::max(begin_ns, in_free_ns_);
+  Nanoseconds duration = machine_->in_ns(script_->exits[exit].size_bytes);
+  if (out_free_ns_ > begin_ns) {
+    duration = Scale(duration, machine_->in_bytes_per_s / machine_->both_in_bytes_per_s);
+  }
+  in_free_ns_ = begin_ns + duration;
+  in_busy_ns_ += duration;
+  trips_[exit].in_end_ns = in_free_ns_;
+  trips_[exit].state = State::kComing;
+}
+
+/// Begins copies in that are due while the slot's op runs, if there is room for them.
+void Estimator::BringIn(Slot slot, Nanoseconds end_ns) {
+  for (; next_in_ < order_.size(); ++next_in_) {
+    const std::size_t e = order_[next_in_];
+    const Exit& exit = script_->exits[e];
+    Trip& trip = trips_[e];
+    if (trip.state == State::kComing) continue;
+    if (trip.state != State::kAway || exit.before <= slot) return;
+    if (begin_ns_[At(slot) + 1] <= trip.latest_ns) return;
+    Nanoseconds begin = std::max({now_ns_, in_free_ns_, trip.out_end_ns});
+    // What comes from around the end may have begun before.
+    if (slot == 0 && exit.around) begin = std::max(trip.latest_ns, in_free_ns_);
+    if (begin >= end_ns || !HasRoom(slot, exit)) return;
+    for (Slot s = slot; s < exit.before; ++s) load_bytes_[At(s)] += exit.held_bytes;
+    StartIn(e, begin);
+  }
+}
+
+/// Whether an exit may come back for all slots up to its op.
+bool Estimator::HasRoom(Slot slot, const Exit& exit) const {
+  if (load_bytes_[At(slot)] + leaving_bytes_ + exit.held_bytes > limit_bytes_) return false;
+  for (Slot s = slot + 1; s < exit.before; ++s) {
+    if (load_bytes_[At(s)] + exit.held_bytes > limit_bytes_) return false;
+  }
+  return true;
+}
+
+/// The op of the slot has ended.
+void Estimator::Leave(Slot slot) {
+  const std::vector<Exit>& exits = script_->exits;
+  for (; next_leave_ < exits.size() && exits[next_leave_].after <= slot; ++next_leave_) {
+    const Exit& exit = exits[next_leave_];
+    Trip& trip = trips_[next_leave_];
+    trip.state = State::kLeaving;
+    leaving_bytes_ += exit.held_bytes;
+    trip.out_end_ns = now_ns_;
+    if (!exit.saves) {
+      GiveBytes(next_leave_);
+      continue;
+    }
+    Nanoseconds duration = machine_->out_ns(exit.size_bytes);
+    const Nanoseconds begin = std::max(out_free_ns_, now_ns_);
+    if (in_free_ns_ > begin) {
+      duration = Scale(duration, machine_->out_bytes_per_s / machine_->both_out_bytes_per_s);
+    }
+    out_free_ns_ = begin + duration;
+    out_busy_ns_ += duration;
+    trip.out_end_ns = out_free_ns_;
+  }
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plimsoll/plan/script.h"
+
+namespace plimsoll::plan {
+
+/// Says what Perform() would say, roughly and many times faster: slot by slot, not event by event.
+/// A copy that begins while the other direction is busy is slower for all of its time, and the
+/// other one is not. Keeps its buffers from one run to the next.
+class Estimator {
+ public:
+  /// Returns how long the iteration takes.
+  Nanoseconds Run(const Script& script, const Machine& machine, Bytes load_limit_bytes);
+
+  /// Exits that were needed again before they were gone.
+  const std::vector<std::size_t>& useless() const { return useless_; }
+
+ private:
+  enum class State : std::uint8_t { kHere, kLeaving, kAway, kComing };
+  struct Trip {
+    State state = State::kHere;
+    Nanoseconds latest_ns = 0;  ///< When it must begin to come, if nothing waits.
+    Nanoseconds out_end_ns = 0;
+    Nanoseconds in_end_ns = 0;
+  };
+
+  void Prepare();
+  void MakeRoom(Slot slot);
+  void Await(Slot slot);
+  void BringIn(Slot slot, Nanoseconds end_ns);
+  bool HasRoom(Slot slot, const Exit& exit) const;
+  void StartIn(std::size_t exit, Nanoseconds begin_ns);
+  void Leave(Slot slot);
+  void GiveBytes(std::size_t exit);
+
+  const Script* script_ = nullptr;
+  const Machine* machine_ = nullptr;
+  Bytes limit_bytes_ = 0;
+  std::vector<Trip> trips_;            // Per exit.
+  std::vector<std::size_t> order_;     // Exits in the order of the copy-in queue.
+  std::vector<Bytes> load_bytes_;      // Per slot: what is needed, and what has come early.
+  std::vector<Nanoseconds> begin_ns_;  // Per slot, and one behind: if nothing waits.
+  std::vector<std::size_t> useless_;
+  Nanoseconds now_ns_ = 0;
+  Nanoseconds out_free_ns_ = 0;
+  Nanoseconds in_free_ns_ = 0;
+  Nanoseconds out_busy_ns_ = 0;
+  Nanoseconds in_busy_ns_ = 0;
+  Bytes leaving_bytes_ = 0;     // Of what is being copied out and still has its bytes.
+  std::size_t next_leave_ = 0;  // The first exit whose op has not ended.
+  std::size_t next_gone_ = 0;   // Those before have given their bytes.
+  std::size_t next_in_ = 0;     // Into order_: the next to come in.
+  std::size_t next_due_ = 0;    // Into order_: the next whose op comes.
+};
+
+}  // namespace plimsoll::plan

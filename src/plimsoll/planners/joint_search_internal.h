@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <random>
+#include <vector>
+
+#include "plimsoll/plan/estimate.h"
+#include "plimsoll/plan/machine.h"
+#include "plimsoll/planners/joint_sketch_internal.h"
+
+/// The search behind `joint`: which gaps are dropped, which are swapped.
+namespace plimsoll::planners {
+
+/// What choices are worth.
+struct Worth {
+  double excess = 0;              ///< Bytes above the target, summed over ops.
+  Nanoseconds replay_ns = 0;      ///< Of what runs again.
+  Nanoseconds time_ns = kNoTime;  ///< Of the rehearsed iteration, if nothing is above the target.
+
+  static constexpr Nanoseconds kNoTime = std::numeric_limits<Nanoseconds>::max();
+};
+
+/// Choices and what they are worth.
+struct Scored {
+  Choices choices;
+  Worth worth;
+};
+
+class JointSearch {
+ public:
+  /// Keeps references to all. `is_over` is asked before each evaluation.
+  JointSearch(const plan::Rewriter& rewriter, const plan::Machine& machine, Bytes alignment,
+              std::uint64_t seed);
+
+  void set_target(Bytes bytes) { target_ = bytes; }
+  Bytes target() const { return target_; }
+  std::int64_t evaluations() const { return evaluations_; }
+
+  /// Rewrites in outline and adds up. False if it cannot be done.
+  bool Weigh(const Choices& choices, Worth* worth);
+  /// The same, and rehearses the iteration if the load allows; not if replays alone take it beyond
+  /// `below_ns`.
+  bool Time(const Choices& choices, Worth* worth, Nanoseconds below_ns = Worth::kNoTime,
+            bool roughly = false);
+
+  using IsOver = std::function<bool()>;
+
+  /// Drops gaps, cheapest bytes first, until the load is within the target; swaps where drops
+  /// cannot help. By `area`, a gap's bytes count as often as there are ops above the target in it.
+  void Reduce(Scored* state, bool area, const IsOver& is_over);
+  /// Reduces to the target and beyond, as long as the iteration gets shorter: what is on its way in
+  /// or out needs room, too.
+  void Descend(Scored* state, bool area, const IsOver& is_over);
+  /// Swaps whatever may help.
+  void SwapAll(Scored* state) const;
+  /// Turns swaps into replays while that makes the iteration shorter, the cheapest bytes first.
+  void ConvertBack(Scored* state, const IsOver& is_over);
+  /// Swaps what the link carries on the side, the longest absences first; not the `share` of bytes
+  /// that is cheapest to rebuild.
+  void FillLink(Scored* state, double share, const IsOver& is_over);
+  /// Keeps again what need not go, the most expensive first.
+  void Relax(Scored* state, const IsOver& is_over);
+  /// Turns replays into swaps while that makes the iteration shorter.
+  void Convert(Scored* state, const IsOver& is_over);
+  /// Random changes with simulated annealing, until it is over or so many evaluations are spent.
+  /// `heat` is the time that a change may cost, more or less. Notes the best that it meets, as
+  /// rehearsed; what it goes by is an estimate.
+  void Anneal(Scored* state, Scored* best, std::int64_t evaluations, double heat_ns,
+              const IsOver& is_over);
+  /// Lists the gaps that may matter for the target.
+  void Activate(const Choices& choices);
+
+  Bytes SizeOf(std::size_t gap) const;
+  double CopyNs(std::size_t gap) const;
+  double OwnNs(std::size_t gap) const { return own_ns_[gap]; }
+  const std::vector<plan::Gap>& gaps() const { return gaps_; }
+
+ private:
+  /// A choice that may be made, and the bytes that it takes off per nanosecond, as far as is known.
+  struct Entry {
+    double worth;
+    std::size_t gap;
+    Choice choice;
+    bool operator<(const Entry& other) const {
+      return worth != other.worth ? worth < other.worth : gap > other.gap;
+    }
+  };
+  struct Step {
+    Scored next;
+    double worth = 0;
+    bool good = false;  ///< Whether it lowers the excess.
+  };
+  bool LingerRevenants(Choices* choices, double* bytes) const;
+  double DropFamily(Choices* choices, const std::vector<double>& relief) const;
+  Step WeighStep(const Scored& state, const std::vector<Entry>& taken,
+                 const std::vector<double>& relief, bool area);
+  void TakeBest(std::priority_queue<Entry>* entries, const std::vector<double>& relief, bool area,
+                std::size_t most, Scored* state, const IsOver& is_over);
+  void Recreate(Scored* state, const IsOver& is_over);
+  std::vector<double> EstimateRelief(bool area) const;
+  Nanoseconds Rehearse();
+  void SaveAgain();
+  bool Stay(const plan::Exit& exit);
+  void KeepUseless(Choices* choices) const;
+  std::size_t AnyOf(const std::vector<std::size_t>& list);
+  std::size_t AnyNear(std::size_t gap);
+  Choice AnyAway(std::size_t gap);
+  void Change(Choices* choices);
+
+  const plan::Rewriter& rewriter_;
+  const plan::Machine& machine_;
+  const std::vector<plan::Gap>& gaps_;
+  const std::size_t work_;  // To look at every gap once: gaps times ops.
+  Sketch sketch_;
+  Bytes target_ = 0;
+  std::int64_t evaluations_ = 0;
+  std::mt19937_64 random_;
+  double copy_price_ = 1;        // What a nanosecond of copies counts against one of replays.
+  std::vector<double> own_ns_;   // Per gap: of its own replays; infinite: cannot be dropped.
+  std::vector<double> learned_;  // Per gap: what dropping it turned out to be worth.
+  std::vector<std::vector<std::size_t>> made_of_;  // Per variable: gaps whose writers read it.
+  std::vector<double> relief_;                     // Per gap, once they have been activated.
+  std::vector<std::size_t> active_;                // Gaps that may matter.
+  std::vector<plan::VariableIndex> ghosts_;        // Variables that were rebuilt beyond their free.
+  plan::Script script_;
+  std::vector<std::size_t> exit_gaps_;
+  std::vector<std::size_t> useless_;
+  plan::Estimator estimator_;
+  std::vector<plan::Stay> stays_;
+};
+
+}  // namespace plimsoll::planners
