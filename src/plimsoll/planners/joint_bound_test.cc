@@ -247,7 +247,7 @@ void ExpectBound(const plan::Problem& problem, const plan::Machine& machine, Byt
                  const Planner& planner, Seen* seen) {
   const Outcome outcome = MakePlan(planner, problem, machine, Options(limit_bytes));
   if (!outcome.plan) return;
-  const bool may_recompute = planner.name == "joint" || planner.choose != nullptr;
+  const bool may_recompute = outcome.plan->rewriting.has_value();
   const Nanoseconds bound = JointBound(problem, machine, limit_bytes, may_recompute);
   ASSERT_LE(JointBound(problem, machine, limit_bytes), bound);
   const auto copies =
