@@ -37,8 +37,8 @@ constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
 constexpr double kStartsEnd = 0.2;
 constexpr double kRivalsEnd = 0.3;
-constexpr double kHeatsEnd = 0.65;
-constexpr double kSearchEnd = 0.7;
+constexpr double kHeatsEnd = 0.55;
+constexpr double kSearchEnd = 0.6;
 /// How many starts are searched on from.
 constexpr std::size_t kField = 3;
 /// Longer iterations are not looked at as chains: that takes too long.
@@ -185,14 +185,15 @@ class Joint {
     if (std::optional<Attempt> attempt = PlanAsChain(question_)) Take(std::move(*attempt));
   }
 
-  /// Keeps a plan if it is the best so far.
-  void Take(Attempt attempt) {
-    if (attempt.plan() == nullptr) return;
+  /// Keeps a plan if it is the best so far; says whether it is.
+  bool Take(Attempt attempt) {
+    if (attempt.plan() == nullptr) return false;
     const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;
-    if (ns >= made_ns_) return;
+    if (ns >= made_ns_) return false;
     made_ns_ = ns;
     made_ = std::move(attempt);
     if (question_.options.on_progress) question_.options.on_progress(ns);
+    return true;
   }
 
   /// Everything goes to the host, and what is better rebuilt is rebuilt.
@@ -212,6 +213,14 @@ class Joint {
       if (!Tighten(&state)) break;
     }
     search_.set_target(question_.options.limit_bytes);
+  }
+
+  /// Goes on from the best plan so far. False if there is none of ours.
+  bool GoBack() {
+    if (placed_.worth.time_ns == Worth::kNoTime) return false;
+    best_ = placed_;
+    search_.set_target(placed_target_);
+    return true;
   }
 
   /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
@@ -242,7 +251,10 @@ class Joint {
       needed_bytes_ = misfit->needed_bytes;
       return false;
     }
-    Take(std::move(attempt));
+    if (Take(std::move(attempt))) {
+      placed_ = state;
+      placed_target_ = search_.target();
+    }
     return true;
   }
 
@@ -263,7 +275,7 @@ class Joint {
       if (best_.worth.time_ns < made_ns_ && !Make(best_)) {
         // Less room, and on from there.
         GiveUp(kGiveUp);
-        if (!Tighten(&best_)) return;
+        if (!Tighten(&best_) && !GoBack()) return;
         state = best_;
       }
       const Nanoseconds before = best_.worth.time_ns;
@@ -316,6 +328,8 @@ class Joint {
   const Deadline deadline_;
   const Nanoseconds base_ns_;  // Nothing is faster than the recorded ops alone.
   Scored best_;                // For the target, whether it can be placed or not.
+  Scored placed_;              // What the best plan was made of.
+  Bytes placed_target_ = 0;
   std::vector<Scored> field_;  // Starts to search on from, the best first.
   Bytes needed_bytes_ = 0;     // By the last plan that could not be placed.
   std::optional<Attempt> made_;
