@@ -83,6 +83,7 @@ class Joint {
       MakeFirst();
       Search(next);
     }
+    if (!made_) TakeChain();
     if (!made_) {
       made_ = MakeSmallest(question_);
       if (made_->plan() == nullptr) return std::move(*made_);
@@ -134,6 +135,7 @@ class Joint {
 
   /// Begins from what other planners choose.
   void BeginFromRivals() {
+    if (!search_.IsSmall()) return;
     for (const Planner& rival : Planners()) {
       if (rival.choose == nullptr || IsOver(kRivalsEnd)) continue;
       const Offer offer = rival.choose(question_, &evaluator_)(question_.options.limit_bytes);
@@ -181,7 +183,7 @@ class Joint {
 
   /// Takes the plan of a chain, if the iteration is one and it is better.
   void TakeChain() {
-    if (question_.problem.ops.size() > kMostChainOps || IsOver(kRivalsEnd)) return;
+    if (question_.problem.ops.size() > kMostChainOps) return;
     if (std::optional<Attempt> attempt = PlanAsChain(question_)) Take(std::move(*attempt));
   }
 
@@ -267,7 +269,7 @@ class Joint {
       Enter(Begin(kStarts[k]));
     }
     BeginFromRivals();
-    TakeChain();
+    if (!IsOver(kRivalsEnd)) TakeChain();
     best_ = HoldHeats();
     Scored state = best_;
     while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
