@@ -36,6 +36,7 @@ constexpr double kHeat = 0.001;
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
 constexpr double kStartsEnd = 0.2;
+constexpr double kStartsEndIfLarge = 0.05;
 constexpr double kRivalsEnd = 0.3;
 constexpr double kHeatsEnd = 0.55;
 constexpr double kSearchEnd = 0.6;
@@ -265,7 +266,9 @@ class Joint {
     if (made_ns_ <= base_ns_) return;
     search_.Activate(best_.choices);
     Enter(best_);
-    for (std::size_t k = next; k < kStarts.size() && !IsOver(kStartsEnd); ++k) {
+    // In a long iteration, starts take what the search from one of them needs.
+    const double starts_end = search_.IsSmall() ? kStartsEnd : kStartsEndIfLarge;
+    for (std::size_t k = next; k < kStarts.size() && !IsOver(starts_end); ++k) {
       Enter(Begin(kStarts[k]));
     }
     BeginFromRivals();

@@ -183,18 +183,22 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
         if (state->choices.lingers[v]) ghosts_.push_back(static_cast<plan::VariableIndex>(v));
       }
     }
-    if (state->worth.time_ns < best->worth.time_ns) {
-      // Estimates are no more than that.
-      Worth exact;
-      if (!Time(state->choices, &exact)) continue;
-      if (exact.time_ns < Worth::kNoTime) state->worth = exact;
-      if (exact.time_ns < best->worth.time_ns) {
-        best->choices = state->choices;
-        KeepUseless(&best->choices);
-        best->worth = exact;
-      }
-    }
+    // Rehearsals of long iterations take long: one in the end will do.
+    if (IsSmall()) NoteBest(state, best);
   }
+  NoteBest(state, best);
+}
+
+/// Takes choices for the best if a rehearsal says so. Estimates are no more than that.
+void JointSearch::NoteBest(Scored* state, Scored* best) {
+  if (state->worth.time_ns >= best->worth.time_ns) return;
+  Worth exact;
+  if (!Time(state->choices, &exact)) return;
+  if (exact.time_ns < Worth::kNoTime) state->worth = exact;
+  if (exact.time_ns >= best->worth.time_ns) return;
+  best->choices = state->choices;
+  KeepUseless(&best->choices);
+  best->worth = exact;
 }
 
 }  // namespace plimsoll::planners

@@ -119,6 +119,7 @@ class JointSearch {
   void Turn(std::size_t gap, bool exchange, Choices* choices);
   void Return(std::size_t gap, int others, bool stay_too, Choices* choices);
   void Change(Choices* choices);
+  void NoteBest(Scored* state, Scored* best);
 
   const plan::Rewriter& rewriter_;
   const plan::Machine& machine_;
