@@ -39,6 +39,7 @@ logs=("$data"/singa/*.csv.gz)
 [ "${#logs[@]}" -eq 0 ] || run "$bin"/swapping --figure9 --singa "${logs[0]}"
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/swapping --table2 --figures --grid "$data"/traces
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/limits "${traces[@]}"
+[ "${#traces[@]}" -eq 0 ] || run "$bin"/limits --reduction --seconds 0.5 "${traces[@]}"
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/recompute_baselines "${traces[@]}"
 networks=("$data"/traces/{vgg16_cifar_b100,resnet50_b64,unet_b8_256,lstm_b64_t512,kmeans_1m,sdresnet110_cifar_b100}.trace.gz)
 small="$data"/traces/resnet18_b100.trace.gz
