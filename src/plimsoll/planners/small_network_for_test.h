@@ -14,7 +14,8 @@
 namespace plimsoll::planners {
 
 /// A forward chain, with residual reads and changes in place, and a backward op for each of its
-/// ops, which reads in reverse what that made, and sometimes what it read:
+/// ops, which reads in reverse what that made, or what it read, or both. So some of what was made
+/// is dead when its readers may have to run again:
 ///
 ///     F0 ─▶ a ─▶ F1 ─▶ b ─▶ F2 changes b ─▶ F3 ─▶ c
 ///           ╰───────────────────────────────▶╯
@@ -79,9 +80,11 @@ class SmallNetwork {
   }
 
   void AddBackward(std::size_t layer) {
-    Names reads = {maps_[layer]};
-    const bool reads_input = read_[layer] >= 0 && read_[layer] != maps_[layer];
-    if (reads_input && random_.OneIn(3)) reads.push_back(read_[layer]);
+    const bool has_input = read_[layer] >= 0 && read_[layer] != maps_[layer];
+    const bool reads_input = has_input && random_.OneIn(3);
+    Names reads;
+    if (!reads_input || random_.OneIn(2)) reads.push_back(maps_[layer]);
+    if (reads_input) reads.push_back(read_[layer]);
     if (gradient_ >= 0) reads.push_back(gradient_);
     gradient_ = New();
     Add(reads, {gradient_}, layer);
