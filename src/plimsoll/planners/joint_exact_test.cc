@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "plimsoll/plan/check.h"
+#include "plimsoll/plan/op_load.h"
 #include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/planners/joint_relaxation.h"
@@ -18,6 +18,8 @@ namespace plimsoll::planners {
 namespace {
 
 using plan::OneBytePerNs;
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Variable 0 is made by the first op and used by the last; in between, as many bytes are needed
 /// for a moment.
@@ -184,6 +186,28 @@ TEST(JointExactTest, NoBoundIsAboveTheBestAndJointIsNearIt) {
   EXPECT_EQ(seen.missed, 0);
   Expect(seen, 92);
   EXPECT_GT(seen.relaxed * 100, seen.binding * 95);
+}
+
+/// At any limit, also where plans of ours do not go.
+TEST(JointExactTest, NoBoundIsAboveTheLeastSchedule) {
+  plan::PlanRandom random(33);
+  int binding = 0;
+  for (int k = 0; k < plan::PlanCaseCount(2000); ++k) {
+    plan::Problem problem = SmallNetwork(&random).Make(false);
+    const plan::Machine machine = SmallMachine(&random);
+    const bool may_recompute = !random.OneIn(4);
+    for (plan::Op& op : problem.ops) op.traits.replayable &= may_recompute;
+    const std::vector<plan::OpLoad> loads = plan::LoadOps(problem);
+    const Bytes least = loads[At(plan::FindLargestOp(loads))].needed_bytes();
+    const Bytes peak = plan::LeastPeak(problem, {});
+    const Bytes limit = random.Between(least / 1000, peak / 1000) * 1000;
+    const auto least_ns = LeastScheduleNs(problem, machine, limit, 200'000);
+    if (!least_ns) continue;
+    const Nanoseconds bound_ns = JointBound(problem, machine, limit, may_recompute);
+    ASSERT_LE(bound_ns, *least_ns) << "case " << k << ", limit " << limit;
+    binding += bound_ns > problem.iteration_ns() ? 1 : 0;
+  }
+  EXPECT_GT(binding * 5, plan::PlanCaseCount(2000));
 }
 
 /// Weights that leave and come back stay around the end, where little can be placed; `joint` lowers
