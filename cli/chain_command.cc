@@ -17,6 +17,7 @@
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/parse.h"
 #include "plimsoll/chain/fractional.h"
+#include "plimsoll/chain/order.h"
 #include "plimsoll/chain/planner.h"
 #include "plimsoll/chain/reader.h"
 #include "plimsoll/chain/to_trace.h"
@@ -55,6 +56,7 @@ struct Row {
   bool fits = false;
   // Below only if it fits.
   chain::Footprint footprint;
+  Bytes recomputed_bytes = 0;
   Nanoseconds iteration_ns = 0;
   Nanoseconds bound_ns = 0;       ///< Proposition 3.
   Nanoseconds fractional_ns = 0;  ///< Theorem 2.
@@ -168,7 +170,9 @@ Row Ask(const chain::Planner& planner, const chain::Question& question, const Op
                             violations.front().message));
   }
   row.fits = true;
-  row.footprint = chain::MeasureFootprint(question.model, *schedule);
+  row.footprint =
+      chain::MeasureFootprint(chain::ModelOf(question.chain, question.model, *schedule), *schedule);
+  row.recomputed_bytes = chain::RecomputedBytes(question.chain, schedule->order);
   row.iteration_ns = schedule->iteration_ns();
   if (row.iteration_ns > 0) {
     row.images_per_second =
@@ -227,7 +231,7 @@ Json ToJson(const Row& row) {
                {"iteration_ns", row.iteration_ns},
                {"overhead", row.overhead()},
                {"swapped_bytes", row.footprint.out_bytes},
-               {"recomputed_bytes", 0},
+               {"recomputed_bytes", row.recomputed_bytes},
                {"bound_ns", row.bound_ns},
                {"fractional_ns", row.fractional_ns},
                {"ratio", row.Over(row.bound_ns)},
@@ -256,11 +260,11 @@ std::string ToCsv(const std::vector<Row>& rows) {
                        row.bandwidth_bytes_per_s, row.limit_bytes, row.peak_load_bytes,
                        row.smallest_limit_bytes, row.fits);
     if (row.fits) {
-      csv += fmt::format("true,{},{},{},0,{},{},{:.6f},{},{},{:.6f},{:.6f},{:.3f},",
-                         row.footprint.device_bytes, row.footprint.host_bytes,
-                         row.footprint.out_bytes, row.unlimited_ns, row.iteration_ns,
-                         row.overhead(), row.bound_ns, row.fractional_ns, row.Over(row.bound_ns),
-                         row.Over(row.fractional_ns), row.images_per_second);
+      csv += fmt::format(
+          "true,{},{},{},{},{},{},{:.6f},{},{},{:.6f},{:.6f},{:.3f},", row.footprint.device_bytes,
+          row.footprint.host_bytes, row.footprint.out_bytes, row.recomputed_bytes, row.unlimited_ns,
+          row.iteration_ns, row.overhead(), row.bound_ns, row.fractional_ns, row.Over(row.bound_ns),
+          row.Over(row.fractional_ns), row.images_per_second);
     } else {
       csv += fmt::format(",,,,,{},,,,,,,,", row.unlimited_ns);
     }
@@ -279,7 +283,7 @@ void PrintTable(const std::vector<Row>& rows) {
       static_cast<double>(first.unlimited_ns) * 1e-6,
       static_cast<double>(first.bandwidth_bytes_per_s) * 1e-9);
   report::Table table({"limit", "of peak", "planner", "iteration", "ratio", "to fractional",
-                       "images/s", "swapped", "planning", "valid"});
+                       "images/s", "swapped", "recomputed", "planning", "valid"});
   table.Left(2);
   for (const Row& row : rows) {
     const double share = 100 * static_cast<double>(row.limit_bytes) /
@@ -292,6 +296,7 @@ void PrintTable(const std::vector<Row>& rows) {
       cells.push_back(fmt::format("{:.4f}", row.Over(row.fractional_ns)));
       cells.push_back(fmt::format("{:.1f}", row.images_per_second));
       cells.push_back(FormatBytes(row.footprint.out_bytes));
+      cells.push_back(FormatBytes(row.recomputed_bytes));
       cells.push_back(fmt::format("{:.3f} s", row.planning_seconds));
       cells.push_back("yes");
     } else {
@@ -344,8 +349,8 @@ ExitCode Run(const Options& options) {
 }  // namespace
 
 void AddChainCommand(CLI::App& app, ExitCode& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("chain", "Offload the activations of a chain of stages under a limit");
+  CLI::App* command = app.add_subcommand(
+      "chain", "Offload or recompute the activations of a chain of stages under a limit");
   auto options = std::make_shared<Options>();
   command->add_option("FILE", options->files, "Chains as JSON")->required();
   CLI::Option* limits =

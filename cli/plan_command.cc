@@ -13,6 +13,7 @@
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
 #include "plimsoll/base/error.h"
+#include "plimsoll/learn/policy.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/planners/reduction.h"
 
@@ -27,6 +28,8 @@ struct Options {
   std::optional<std::string> max_overhead;
   std::string planner = "joint";
   std::optional<std::string> output;
+  std::optional<std::string> weights_in;
+  std::optional<std::string> weights_out;
   bool json = false;
 };
 
@@ -45,6 +48,21 @@ double ParseMaxOverhead(const Options& options) {
     throw CLI::ValidationError("--max-overhead", "is for \"--limit auto\" only");
   }
   return ParsePercentage("--max-overhead", *options.max_overhead);
+}
+
+/// Refuses weights where nothing is learned, and files that would be written twice.
+void CheckWeights(const Options& options, const planners::Planner& planner) {
+  const char* option = options.weights_in ? "--weights-in" : "--weights-out";
+  if ((options.weights_in || options.weights_out) && !planner.learns) {
+    std::string known;
+    for (const planners::Planner& other : planners::Planners()) {
+      if (other.learns) known += fmt::format("{}{}", known.empty() ? "" : ", ", other.name);
+    }
+    throw CLI::ValidationError(option, fmt::format("is for planners that learn: {}", known));
+  }
+  if (options.weights_out && options.weights_out == options.output) {
+    throw CLI::ValidationError("--weights-out", "is the file of the plan; choose another");
+  }
 }
 
 /// Asks for a plan at the limit given, or at the smallest one; nothing if there is no such limit.
@@ -69,9 +87,17 @@ ExitCode Run(const Options& options) {
   const Interrupt interrupt;
   const planners::Planner& planner = ParsePlanner("--planner", options.planner);
   const double max_overhead = ParseMaxOverhead(options);
+  CheckWeights(options, planner);
   if (options.output) CheckWritable(*options.output);
-  const PlanInput input = ReadPlanInput(options.settings);
+  if (options.weights_out) CheckWritable(*options.weights_out);
+  std::optional<learn::Policy> weights;
+  if (options.weights_in) weights = learn::ReadPolicy(*options.weights_in);
+  PlanInput input = ReadPlanInput(options.settings);
+  std::optional<learn::Policy> learned;
+  if (weights) input.options.policy = &*weights;
+  input.options.on_policy = [&](const learn::Policy& policy) { learned = policy; };
   const std::optional<Answer> found = Ask(options.limit, max_overhead, planner, input, interrupt);
+  if (learned && options.weights_out) learn::WritePolicy(*learned, *options.weights_out);
   if (!found) {
     fmt::print(stderr, "plimsoll: {} has an overhead above {} at every limit\n", planner.name,
                options.max_overhead.value_or("0%"));
@@ -109,6 +135,10 @@ void AddPlanCommand(CLI::App& app, ExitCode& exit_code) {
       ->capture_default_str();
   command->add_option("-o,--output", options->output,
                       "Write the plan here; compressed if the name ends in .gz");
+  command->add_option("--weights-in", options->weights_in,
+                      "For planners that learn: begin with the weights in this file");
+  command->add_option("--weights-out", options->weights_out,
+                      "For planners that learn: write the weights here when the search has ended");
   command->add_flag("--json", options->json, "Print an object");
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }

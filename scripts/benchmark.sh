@@ -15,7 +15,7 @@ data=${1:-data}
 scripts/install_dependencies.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target trace_pools placement_instances million_buffers pool_latency \
-  chains chain_plans swapping limits recompute_baselines
+  chains chain_plans chains_recompute swapping limits dqn recompute_baselines
 bin=build/release/benchmarks
 shopt -s nullglob
 
@@ -34,10 +34,15 @@ large=("$data"/placement/*.csv.gz)
 chains=("$data"/chains/*.json)
 [ "${#chains[@]}" -eq 0 ] || run "$bin"/chains "$data"/chains
 [ "${#chains[@]}" -eq 0 ] || run "$bin"/chain_plans "$data"/chains
+[ "${#chains[@]}" -eq 0 ] || run "$bin"/chains_recompute "$data"/chains
 logs=("$data"/singa/*.csv.gz)
 [ "${#logs[@]}" -eq 0 ] || run "$bin"/swapping --figure9 --singa "${logs[0]}"
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/swapping --table2 --figures --grid "$data"/traces
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/limits "${traces[@]}"
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/recompute_baselines "${traces[@]}"
+networks=("$data"/traces/{vgg16_cifar_b100,resnet50_b64,unet_b8_256,lstm_b64_t512,kmeans_1m,sdresnet110_cifar_b100}.trace.gz)
+small="$data"/traces/resnet18_b100.trace.gz
+[ ! -f "${networks[1]}" ] || run "$bin"/dqn --minutes 5 "${networks[@]}"
+[ ! -f "$small" ] || run "$bin"/dqn --transfer "$small" "${networks[1]}"
 run "$bin"/million_buffers
 run "$bin"/pool_latency

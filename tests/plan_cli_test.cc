@@ -468,6 +468,53 @@ TEST_F(PlanCliTest, AnInterruptKeepsTheBestPlanSoFar) {
   EXPECT_EQ(Run("check " + Path("a.plan") + " --trace " + kVgg).exit_code, 0);
 }
 
+TEST_F(PlanCliTest, AnInterruptedTrainingKeepsThePlanAndTheWeights) {
+  if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
+  const Child child({"plan", kVgg, "--limit", "60%", "--planner", "dqn", "--budget", "600",
+                     "--json", "-o", Path("a.plan"), "--weights-out", Path("a.weights")},
+                    Path("stdout"), Path("stderr"));
+  ASSERT_TRUE(child.WaitForHandler(true));
+  child.Signal();
+  const int status = child.Wait();
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << Read("stderr");
+  ExpectRow(Json::parse(Read("stdout")));
+  EXPECT_EQ(Run("check " + Path("a.plan") + " --trace " + kVgg).exit_code, 0);
+  EXPECT_EQ(FileCount(), 4U) << "the plan, the weights and what was printed";
+  const Result again = Run("plan " + kVgg + " --limit 60% --planner dqn --evaluations 50 --json" +
+                           " --weights-in " + Path("a.weights"));
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+}
+
+TEST_F(PlanCliTest, WeightsAreReadAndWritten) {
+  const std::string plan = "plan " + kVgg + " --limit 60% --planner dqn-swap --evaluations 60 ";
+  const Result result = Run(plan + "--weights-out " + Path("w") + " --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out).at("recomputed_bytes"), 0);
+  const std::string written = Read("w");
+  EXPECT_EQ(written.rfind("policy 1\n", 0), 0U);
+  EXPECT_EQ(Run(plan + "--weights-in " + Path("w") + " --weights-out " + Path("v")).exit_code, 0);
+  EXPECT_NE(Read("v"), "");
+  EXPECT_EQ(Read("w"), written);
+}
+
+TEST_F(PlanCliTest, BadWeightsAreRefused) {
+  const std::string plan = "plan " + kVgg + " --limit 60% --evaluations 10 ";
+  const std::string dqn = plan + "--planner dqn --weights-in ";
+  Write("shape", "policy 1\nshape 99 6 4\n");
+  EXPECT_NE(RunRefused(dqn + Path("shape"), 3).find("another shape"), std::string::npos);
+  Write("other", "plan 2\n");
+  EXPECT_NE(RunRefused(dqn + Path("other"), 3).find("--weights-out"), std::string::npos);
+  Write("early", "policy 1\nshape 16 6 4\n3f800000\n");
+  EXPECT_NE(RunRefused(dqn + Path("early"), 3).find("ends early"), std::string::npos);
+  RunRefused(dqn + Path("absent"), 3);
+  EXPECT_NE(RunRefused(plan + "--planner joint --weights-out " + Path("w"), 2).find("dqn-swap"),
+            std::string::npos);
+  RunRefused(plan + "--planner dqn --weights-out " + Path("w") + " -o " + Path("w"), 2);
+  RunRefused(plan + "--planner dqn --weights-out " + Path("absent/w"), 4);
+  EXPECT_FALSE(fs::exists(Path("w")));
+}
+
 TEST_F(PlanCliTest, AnInterruptedComparisonShowsItsRows) {
   if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
   const Child child(

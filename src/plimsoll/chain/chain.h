@@ -8,10 +8,10 @@
 
 #include "plimsoll/base/bytes.h"
 
-/// Offloading of chains: a network is a row of stages, each run forward once and backward once, and
-/// activations may spend the time in between in the host's memory. After "Optimal GPU-CPU
-/// Offloading Strategies for Deep Neural Network Training" (Beaumont, Eyraud-Dubois, Shilova),
-/// called paper 002 here.
+/// Chains: a network is a row of stages, each run forward and backward. Activations may spend the
+/// time in between in the host's memory, or be dropped and made again. Offloading is after "Optimal
+/// GPU-CPU Offloading Strategies for Deep Neural Network Training" (Beaumont, Eyraud-Dubois,
+/// Shilova), called paper 002 here; for recomputation see order.h.
 ///
 ///       x_0        x_1        x_2            x_n
 ///      ─────▶ F_0 ─────▶ F_1 ─────▶ ... F_n-1 ─────▶
@@ -32,6 +32,8 @@ struct Stage {
   Bytes forward_temp_bytes = 0;    ///< ex_F: needed besides inputs and outputs while F_i runs.
   Bytes backward_temp_bytes = 0;   ///< ex_B: the same for B_i.
   Bytes input_gradient_bytes = 0;  ///< |y_i|: the gradient of this stage's input.
+  /// Of kept_bytes, what is no output: saved by F_i for B_i, and read by nobody else.
+  Bytes inside_bytes = 0;
 
   friend bool operator==(const Stage&, const Stage&) = default;
 };
@@ -49,6 +51,10 @@ struct Chain {
   /// |x_i|. REQUIRES: i <= stages.size().
   Bytes ActivationBytes(std::size_t i) const {
     return i == 0 ? input_bytes : stages[i - 1].kept_bytes;
+  }
+  /// The part of x_i that F_i reads: the input, or the output of a stage. REQUIRES: as above.
+  Bytes OutputBytes(std::size_t i) const {
+    return i == 0 ? input_bytes : stages[i - 1].kept_bytes - stages[i - 1].inside_bytes;
   }
   /// |y_i|. REQUIRES: i <= stages.size().
   Bytes GradientBytes(std::size_t i) const {

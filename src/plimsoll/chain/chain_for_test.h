@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "plimsoll/chain/order.h"
 #include "plimsoll/chain/planner.h"
 #include "plimsoll/chain/validator.h"
 
@@ -21,6 +22,7 @@ struct RandomChainOptions {
   std::size_t most_stages = 8;
   std::int64_t most_bytes = 20;  ///< Of an activation; at least 1.
   std::int64_t most_ns = 20;     ///< Of an op; at least 1.
+  bool insides = false;          ///< Whether a part of what is kept is no output.
 };
 
 inline std::int64_t DrawBetween(std::int64_t least, std::int64_t most, std::mt19937_64* random) {
@@ -44,6 +46,7 @@ inline Chain RandomChain(const RandomChainOptions& options, std::mt19937_64* ran
     stage.forward_temp_bytes = DrawBetween(0, options.most_bytes / 2, random);
     stage.backward_temp_bytes = DrawBetween(0, options.most_bytes / 2, random);
     stage.input_gradient_bytes = DrawBetween(0, options.most_bytes / 2, random);
+    if (options.insides) stage.inside_bytes = DrawBetween(0, stage.kept_bytes, random);
     chain.stages.push_back(stage);
   }
   return chain;
@@ -60,7 +63,10 @@ inline void ExpectValid(const Question& question, const Schedule& schedule,
            question.chain, question.model.bandwidth_bytes_per_s, schedule, question.limit_bytes)) {
     ADD_FAILURE() << what << ": " << violation.message;
   }
-  EXPECT_LE(MeasureFootprint(question.model, schedule).device_bytes, question.limit_bytes) << what;
+  EXPECT_LE(
+      MeasureFootprint(ModelOf(question.chain, question.model, schedule), schedule).device_bytes,
+      question.limit_bytes)
+      << what;
 }
 
 /// Three stages, easy to follow by hand: x_0 = 4, x_1 = 6, x_2 = 2, x_3 = 1 bytes.

@@ -47,7 +47,7 @@ TEST(ChainReaderTest, ReadsEveryField) {
   EXPECT_EQ(chain.input_bytes, 100);
   EXPECT_EQ(chain.output_gradient_bytes, 0);
   ASSERT_EQ(chain.stages.size(), 1U);
-  EXPECT_EQ(chain.stages[0], (Stage{"stem", 500'000, 1'250'000, 30, 1, 2, 3}));
+  EXPECT_EQ(chain.stages[0], (Stage{"stem", 500'000, 1'250'000, 30, 1, 2, 3, 23}));
 }
 
 TEST(ChainReaderTest, DoesWithoutTheOptionalFields) {
@@ -55,6 +55,8 @@ TEST(ChainReaderTest, DoesWithoutTheOptionalFields) {
       Replaced(R"("batch": 4, "image": 32, "host_link_GBps": {"one_way": 12.2},)", ""), "x");
   EXPECT_EQ(chain.batch, 0);
   EXPECT_EQ(chain.bandwidth_bytes_per_s, 0);
+  // Without output_bytes, all that is kept is output.
+  EXPECT_EQ(ParseChain(Replaced("output_bytes", "other"), "x").stages[0].inside_bytes, 0);
 }
 
 TEST(ChainReaderTest, SaysWhichFieldIsMissing) {
@@ -79,6 +81,8 @@ TEST(ChainReaderTest, RefusesValuesThatMakeNoSense) {
   EXPECT_THAT(Refusal(Replaced("30", "-30")), HasSubstr("kept_bytes is negative"));
   EXPECT_THAT(Refusal(Replaced("30", "1e99")), HasSubstr("kept_bytes is not an integer"));
   EXPECT_THAT(Refusal(Replaced("30", "18446744073709551615")), HasSubstr("absurd"));
+  EXPECT_THAT(Refusal(Replaced("7", "31")), HasSubstr("output_bytes is 31, of kept_bytes 30"));
+  EXPECT_THAT(Refusal(Replaced("7", "-7")), HasSubstr("output_bytes is negative"));
   EXPECT_THAT(Refusal(Replaced("\"stem\"", "3")), HasSubstr("name is not a text"));
   EXPECT_THAT(Refusal(R"({"model": "m", "input_bytes": 1, "stages": []})"), HasSubstr("no stages"));
   EXPECT_THAT(Refusal(R"({"model": "m", "input_bytes": 1, "stages": 4})"),

@@ -48,7 +48,8 @@ class Search {
 
   std::optional<Schedule> Run() {
     for (const Planner& planner : Planners()) {
-      if (planner.plan != PlanChainSearch) Start(planner.plan(question_, options_));
+      if (planner.plan != PlanChainSearch && !planner.recomputes)
+        Start(planner.plan(question_, options_));
     }
     if (best_ <= bound_ || question_.model.stages < 2) return best_schedule_;
     std::sort(starts_.begin(), starts_.end(),

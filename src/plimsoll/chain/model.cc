@@ -74,6 +74,8 @@ Model MakeModel(const Chain& chain, std::int64_t bandwidth_bytes_per_s) {
     model.activation_bytes.push_back(chain.ActivationBytes(i));
     model.transfer_ns.push_back(TransferTime(chain.ActivationBytes(i), bandwidth_bytes_per_s));
   }
+  model.return_op.resize(n);
+  for (std::size_t i = 0; i < n; ++i) model.return_op[i] = model.BackwardOp(i);
   model.op_ns.resize(2 * n);
   model.total_bytes.resize(2 * n);
   model.own_bytes.resize(2 * n);
@@ -127,6 +129,9 @@ void CheckWellFormed(const Chain& chain, const std::string& source) {
     bytes.Add(stage.forward_temp_bytes, where, "forward_temp_bytes");
     bytes.Add(stage.backward_temp_bytes, where, "backward_temp_bytes");
     bytes.Add(stage.input_gradient_bytes, where, "input_gradient_bytes");
+    if (stage.inside_bytes < 0 || stage.inside_bytes > stage.kept_bytes) {
+      throw InputError(source, 0, fmt::format("{}: inside_bytes is no part of kept_bytes", where));
+    }
     times.Add(stage.forward_ns, where, "forward_ms");
     times.Add(stage.backward_ns, where, "backward_ms");
   }

@@ -3,12 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "plimsoll/chain/chain.h"
 
 namespace plimsoll::chain {
+
+/// Which op runs at each place, if some run more than once: order.h.
+using Order = std::vector<std::int32_t>;
+
+inline constexpr std::size_t kNoOp = std::numeric_limits<std::size_t>::max();
 
 /// What planning needs of a chain on a link: sums taken once. Paper 002, sections 3.1 and 3.2.
 ///
@@ -19,11 +25,15 @@ struct Model {
   std::int64_t bandwidth_bytes_per_s = 0;  ///< Of the one half-duplex link; beta.
   std::vector<Bytes> activation_bytes;     ///< |x_i|, n + 1 of them.
   std::vector<Nanoseconds> transfer_ns;    ///< Time of x_i on the link, n + 1 of them.
-  std::vector<Nanoseconds> op_ns;          ///< u_F and u_B, 2n of them.
+  std::vector<Nanoseconds> op_ns;          ///< u_F and u_B, 2n of them; more if some run again.
   /// m_F and m_B, 2n of them: bytes that exist while the op runs, on both sides of the link.
   std::vector<Bytes> total_bytes;
   /// The part of it that must be on the device whatever is offloaded: inputs, outputs, temporaries.
   std::vector<Bytes> own_bytes;
+  /// For each of x_0 .. x_{n-1} the op that reads it next after F_i: until then it can be away.
+  /// kNoOp if there is none, because it is made again. The higher i, the sooner.
+  std::vector<std::size_t> return_op;
+  Order order;                     ///< Empty if every op runs once (order.h).
   Nanoseconds compute_ns = 0;      ///< The iteration without a limit.
   Bytes peak_bytes = 0;            ///< M_peak: from this limit on, nothing is offloaded.
   Bytes smallest_limit_bytes = 0;  ///< The largest of own_bytes; any limit from here on can be met.

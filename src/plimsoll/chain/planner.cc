@@ -28,9 +28,19 @@ const std::vector<Planner>& Planners() {
        .source = "DynProg, paper 002, section 5",
        .plan = PlanDynProg},
       {.name = "chainsearch",
-       .summary = "local search over sets and orders from all of the above; the default",
+       .summary = "local search over sets and orders from all of the above",
        .source = "Plimsoll",
        .plan = PlanChainSearch},
+      {.name = "rotor",
+       .summary = "recomputes only: optimal checkpointing in slots of memory",
+       .source = "Herrmann, Beaumont et al. 2019, Optimal checkpointing for heterogeneous chains",
+       .plan = PlanRotor,
+       .recomputes = true},
+      {.name = "pofo",
+       .summary = "offloads and recomputes: runs of stages by rotor, the rest kept or offloaded",
+       .source = "POFO, Beaumont, Eyraud-Dubois, Shilova, NeurIPS 2021",
+       .plan = PlanPofo,
+       .recomputes = true},
   };
   return planners;
 }

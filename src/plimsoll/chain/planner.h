@@ -28,7 +28,7 @@ struct PlannerOptions {
   std::function<void(Nanoseconds best, Nanoseconds lower_bound)> on_progress{};
 };
 
-/// An offloading algorithm: a pure function of the question and its options. Returns nothing if it
+/// An algorithm: a pure function of the question and its options. Returns nothing if it
 /// finds no schedule within the limit.
 using PlanFunction = std::optional<Schedule> (*)(const Question&, const PlannerOptions&);
 
@@ -37,10 +37,11 @@ struct Planner {
   std::string_view summary;  ///< One line: what it is.
   std::string_view source;   ///< The paper or system that it comes from.
   PlanFunction plan = nullptr;
+  bool recomputes = false;  ///< Whether ops may run again in its schedules.
 };
 
-/// All planners, the competitors first and the default, "chainsearch", last. The exact solver is
-/// not among them, since it is for short chains only: see exact.h.
+/// All planners: those that only offload, the competitors first and "chainsearch" last, then those
+/// that recompute. The exact solver is not among them, since it is for short chains only: exact.h.
 const std::vector<Planner>& Planners();
 
 /// Returns the planner of that name, or nullptr.
@@ -53,5 +54,7 @@ std::optional<Schedule> PlanVdnn(const Question& question, const PlannerOptions&
 std::optional<Schedule> PlanTflms(const Question& question, const PlannerOptions& options);
 std::optional<Schedule> PlanAutoSwap(const Question& question, const PlannerOptions& options);
 std::optional<Schedule> PlanChainSearch(const Question& question, const PlannerOptions& options);
+std::optional<Schedule> PlanRotor(const Question& question, const PlannerOptions& options);
+std::optional<Schedule> PlanPofo(const Question& question, const PlannerOptions& options);
 
 }  // namespace plimsoll::chain

@@ -100,6 +100,11 @@ Stage ReadStage(const Json& object, std::size_t index, const std::string& source
   stage.forward_temp_bytes = fields.Integer("forward_temp_bytes");
   stage.backward_temp_bytes = fields.Integer("backward_temp_bytes");
   stage.input_gradient_bytes = fields.Integer("input_gradient_bytes");
+  const std::int64_t output = fields.IntegerOr("output_bytes", stage.kept_bytes);
+  if (output > stage.kept_bytes) {
+    fields.Fail(fmt::format("output_bytes is {}, of kept_bytes {}", output, stage.kept_bytes));
+  }
+  stage.inside_bytes = stage.kept_bytes - output;
   return stage;
 }
 

@@ -43,8 +43,9 @@ struct TimedTransfer {
 
 /// When every command of an iteration starts and ends.
 struct Schedule {
-  std::vector<Span> ops;                 ///< In the model's order of ops.
+  std::vector<Span> ops;                 ///< In the order in which they run: see `order`.
   std::vector<TimedTransfer> transfers;  ///< In the link's order.
+  Order order{};  ///< Which op each of `ops` is; empty if every op runs once, in the model's order.
 
   Nanoseconds iteration_ns() const { return ops.empty() ? 0 : ops.back().end_ns; }
 };
@@ -60,6 +61,7 @@ struct Footprint {
   Bytes host_bytes = 0;
   Bytes out_bytes = 0;  ///< Carried out in all; as many come back.
 };
+/// REQUIRES: the model is that of the schedule's order (ModelOf()).
 Footprint MeasureFootprint(const Model& model, const Schedule& schedule);
 
 }  // namespace plimsoll::chain

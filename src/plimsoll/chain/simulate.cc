@@ -10,7 +10,16 @@ Simulator::Simulator(const Model& model, Bytes limit_bytes)
       limit_(limit_bytes),
       op_count_(model.ops()),
       place_(model.stages, Place::kHere),
-      op_start_(model.ops(), 0) {}
+      op_start_(model.ops(), 0),
+      awaits_(model.ops(), kNone),
+      unread_(model.ops() + 1, 0) {
+  for (std::size_t i = 0; i < model.stages; ++i) {
+    if (model.return_op[i] == kNoOp) continue;
+    awaits_[model.return_op[i]] = i;
+    unread_[model.return_op[i]] = i + 1;
+  }
+  for (std::size_t op = op_count_; op-- > 0;) unread_[op] = std::max(unread_[op], unread_[op + 1]);
+}
 
 void Simulator::Reset() {
   mark_ = {};
@@ -49,16 +58,16 @@ std::optional<Schedule> Simulator::Play(const Decision& decision) {
   for (std::size_t op = 0; op < op_count_; ++op) {
     schedule.ops.push_back({op_start_[op], op_start_[op] + model_.op_ns[op]});
   }
+  schedule.order = model_.order;
   return schedule;
 }
 
 bool Simulator::CanStart(std::size_t op) const {
-  const std::size_t stage = model_.StageOf(op);
   Bytes away = mark_.away_bytes;
-  if (model_.IsForward(op)) {
+  if (op < model_.stages) {
     // x_i is read by F_i and stays for it, even if its way out has ended.
-    if (place_[stage] == Place::kAway) away -= model_.activation_bytes[stage];
-  } else if (place_[stage] != Place::kHere) {
+    if (place_[op] == Place::kAway) away -= model_.activation_bytes[op];
+  } else if (awaits_[op] != kNone && place_[awaits_[op]] != Place::kHere) {
     return false;
   }
   return model_.total_bytes[op] - away <= limit_;
@@ -90,7 +99,7 @@ bool Simulator::RunThrough(std::size_t last) {
 
 bool Simulator::Offload(std::size_t i) {
   if (place_[i] != Place::kHere && place_[i] != Place::kWaiting) return false;
-  if (mark_.op > model_.BackwardOp(i)) return false;
+  if (model_.return_op[i] == kNoOp || mark_.op > model_.return_op[i]) return false;
   if (i > 0 && !RunThrough(i - 1)) return false;
   // Only the newest op may end after the link has become free.
   const Nanoseconds made = mark_.op == i ? mark_.compute_end_ns : 0;
@@ -106,11 +115,10 @@ bool Simulator::Offload(std::size_t i) {
 }
 
 std::optional<std::ptrdiff_t> Simulator::LastOpWithoutRoom(std::size_t i) const {
-  // Away at B_s is what is away with an index below s: the rest must have come back by then.
+  // Away when x_i is read is what is away of x_0 .. x_{i-1}: the rest must have come back by then.
   Bytes away = 0;
   bool in_order = true;
-  const bool backward = mark_.op >= model_.stages && mark_.op < op_count_;
-  const std::size_t unread = backward ? model_.StageOf(mark_.op) + 1 : model_.stages;
+  const std::size_t unread = unread_[mark_.op];
   for (std::size_t j = i + 1; j < unread && in_order; ++j) in_order = place_[j] == Place::kHere;
   if (in_order) {
     away = mark_.away_bytes - model_.activation_bytes[i];
@@ -120,17 +128,16 @@ std::optional<std::ptrdiff_t> Simulator::LastOpWithoutRoom(std::size_t i) const 
     }
   }
   const auto first = static_cast<std::ptrdiff_t>(mark_.op) - 1;
-  auto op = static_cast<std::ptrdiff_t>(model_.BackwardOp(i));
+  auto op = static_cast<std::ptrdiff_t>(model_.return_op[i]);
   if (model_.total_bytes[static_cast<std::size_t>(op)] - away > limit_) return std::nullopt;
   for (--op; op >= first && op >= 0; --op) {
     const auto index = static_cast<std::size_t>(op);
-    const std::size_t stage = model_.StageOf(index);
-    if (model_.IsForward(index)) {
-      if (stage + 1 < model_.stages && place_[stage] == Place::kAway && stage != i) {
-        away -= model_.activation_bytes[stage];
-      }
-    } else if (stage > i + 1 && place_[stage - 1] == Place::kAway) {
-      away += model_.activation_bytes[stage - 1];
+    const std::size_t next = awaits_[index + 1];  // May be away before the op that awaits it.
+    if (next != kNone && next != i && place_[next] == Place::kAway) {
+      away += model_.activation_bytes[next];
+    }
+    if (index < model_.stages && index != i && place_[index] == Place::kAway) {
+      away -= model_.activation_bytes[index];
     }
     if (model_.total_bytes[index] - away > limit_) return op;
   }

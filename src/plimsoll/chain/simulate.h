@@ -25,6 +25,7 @@ namespace plimsoll::chain {
 /// out starts when the link is free and its activation is made. A transfer in starts when the link
 /// is free and its activation fits beside every op that still runs before the one that reads it:
 /// starting it sooner would lock the chain up, for nothing that comes in leaves before it is used.
+/// Ops that run again (order.h) wait for memory and for their inputs like any others.
 /// Where all transfers out precede all transfers in, no schedule of the same order ends earlier.
 ///
 /// The state is small, so that searches copy it: see Mark. Thread-compatible.
@@ -86,6 +87,9 @@ class Simulator {
   Mark mark_;                 // .op is the next op to run.
   std::vector<Place> place_;  // Of x_0 .. x_{n-1}.
   std::vector<Nanoseconds> op_start_;
+  static constexpr std::size_t kNone = kNoOp;
+  std::vector<std::size_t> awaits_;  // By op: the activation that it is the first to read again.
+  std::vector<std::size_t> unread_;  // By op: no activation from here on has yet to be read again.
   Span last_transfer_;
 };
 

@@ -38,13 +38,14 @@ class Writer {
   void AddIteration() {
     const std::size_t n = chain_.stages.size();
     trace_.iteration_marks.push_back(static_cast<trace::EventIndex>(trace_.events.size()));
-    std::vector<VariableIndex> activations = {Malloc(chain_.input_bytes)};
-    Exec("input", Phase::kForward, 0, {}, {activations[0]});
-    for (std::size_t i = 0; i < n; ++i) activations.push_back(Forward(i, activations[i]));
+    outputs_ = {Malloc(chain_.input_bytes)};
+    insides_.clear();
+    Exec("input", Phase::kForward, 0, {}, {outputs_[0]});
+    for (std::size_t i = 0; i < n; ++i) Forward(i);
     VariableIndex gradient = Malloc(chain_.output_gradient_bytes);
-    Exec("loss", Phase::kForward, 0, {activations[n]}, {gradient});
-    for (std::size_t i = n; i-- > 0;) gradient = Backward(i, activations, gradient);
-    Free(activations[0]);
+    Exec("loss", Phase::kForward, 0, {outputs_[n]}, {gradient});
+    for (std::size_t i = n; i-- > 0;) gradient = Backward(i, gradient);
+    Free(outputs_[0]);
     Free(gradient);
   }
 
@@ -53,24 +54,25 @@ class Writer {
  private:
   using Json = nlohmann::ordered_json;
 
-  VariableIndex Forward(std::size_t i, VariableIndex input) {
+  void Forward(std::size_t i) {
     const Stage& stage = chain_.stages[i];
-    const VariableIndex output = Malloc(stage.kept_bytes);
+    outputs_.push_back(Malloc(chain_.OutputBytes(i + 1)));
+    insides_.push_back(Malloc(stage.inside_bytes));
     const VariableIndex scratch = Malloc(stage.forward_temp_bytes);
-    Exec("forward:" + OneWord(stage.name), Phase::kForward, stage.forward_ns, {input}, {output});
+    Exec("forward:" + OneWord(stage.name), Phase::kForward, stage.forward_ns, {outputs_[i]},
+         {outputs_[i + 1], insides_[i]});
     Free(scratch);
-    return output;
   }
 
-  VariableIndex Backward(std::size_t i, const std::vector<VariableIndex>& activations,
-                         VariableIndex gradient) {
+  VariableIndex Backward(std::size_t i, VariableIndex gradient) {
     const Stage& stage = chain_.stages[i];
     const VariableIndex result = Malloc(stage.input_gradient_bytes);
     const VariableIndex scratch = Malloc(stage.backward_temp_bytes);
     Exec("backward:" + OneWord(stage.name), Phase::kBackward, stage.backward_ns,
-         {activations[i], activations[i + 1], gradient}, {result});
+         {outputs_[i], outputs_[i + 1], insides_[i], gradient}, {result});
     Free(scratch);
-    Free(activations[i + 1]);
+    Free(outputs_[i + 1]);
+    Free(insides_[i]);
     Free(gradient);
     return result;
   }
@@ -104,6 +106,8 @@ class Writer {
 
   const Chain& chain_;
   trace::Trace trace_;
+  std::vector<VariableIndex> outputs_;  // Of this iteration: n + 1 of them, x_0 first.
+  std::vector<VariableIndex> insides_;  // By stage.
   std::unordered_map<std::string, std::int32_t> names_;
 };
 

@@ -48,7 +48,9 @@ void ExpectFaithful(const Chain& chain) {
     EXPECT_EQ(trace.ops[layout.Op(op)].duration_ns, model.op_ns[op]);
   }
   for (std::size_t i = 0; i <= model.stages; ++i) {
-    EXPECT_EQ(trace.variables[layout.Activation(i)].size_bytes, model.activation_bytes[i]);
+    const Bytes inside = i == 0 ? 0 : trace.variables[layout.Inside(i)].size_bytes;
+    EXPECT_EQ(trace.variables[layout.Output(i)].size_bytes, chain.OutputBytes(i));
+    EXPECT_EQ(chain.OutputBytes(i) + inside, model.activation_bytes[i]);
   }
   const auto period = trace::FindPeriod(trace);
   ASSERT_TRUE(period);
@@ -60,7 +62,7 @@ TEST(ToTraceTest, HasTheModelsPeakTimesAndSizes) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE(round);
-    Chain chain = RandomChain({.most_stages = 12}, &random);
+    Chain chain = RandomChain({.most_stages = 12, .insides = true}, &random);
     chain.output_gradient_bytes = DrawBetween(0, 30, &random);
     ExpectFaithful(chain);
   }
@@ -69,19 +71,22 @@ TEST(ToTraceTest, HasTheModelsPeakTimesAndSizes) {
 TEST(ToTraceTest, ReadsWhatTheChainReads) {
   const trace::Trace trace = ToTrace(SmallChain(), 1);
   const TraceLayout layout{3};
-  const auto x = [&](std::size_t i) {
-    return static_cast<trace::VariableIndex>(layout.Activation(i));
+  const auto x = [&](std::size_t i) { return static_cast<trace::VariableIndex>(layout.Output(i)); };
+  const auto inside = [&](std::size_t i) {
+    return static_cast<trace::VariableIndex>(layout.Inside(i));
   };
   for (std::size_t i = 0; i < 3; ++i) {
     const trace::Op& forward = trace.ops[layout.Op(i)];
     ASSERT_EQ(forward.read_count, 1);
     EXPECT_EQ(trace.reads(forward)[0], x(i));
     EXPECT_EQ(trace.writes(forward)[0], x(i + 1));
+    EXPECT_EQ(trace.writes(forward)[1], inside(i + 1));
     const trace::Op& backward = trace.ops[layout.Op(5 - i)];
     EXPECT_EQ(backward.phase, trace::Phase::kBackward);
-    ASSERT_EQ(backward.read_count, 3);
+    ASSERT_EQ(backward.read_count, 4);
     EXPECT_EQ(trace.reads(backward)[0], x(i));
     EXPECT_EQ(trace.reads(backward)[1], x(i + 1));
+    EXPECT_EQ(trace.reads(backward)[2], inside(i + 1));
   }
 }
 

@@ -17,10 +17,11 @@ struct Violation {
 
 /// Judges a timed schedule against the chain itself; shares no code with the simulator, the model
 /// or any planner. Laws: one span per op, as long as its stage says and not before time 0; the ops
-/// run in their order, one at a time; each transfer is as long as the link takes and no two share
-/// the link; an activation leaves at most once, after it is made, and comes back once, after it
-/// has left and has been read by forward, before backward reads it; and at every instant what is on
-/// the device is within the limit.
+/// run in their order, one at a time, and forward ops again only before their backward op
+/// (order.h); each transfer is as long as the link takes and no two share the link; an activation
+/// leaves at most once, after it is made, and comes back once, after it has left and has been read
+/// by forward, before it is read or made again; and at every instant what is on the device is
+/// within the limit.
 ///
 /// Returns the violations found, at most `most`; none means that the schedule is valid.
 /// O(n log n): a sweep over time.

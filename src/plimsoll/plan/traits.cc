@@ -134,6 +134,8 @@ static_assert(std::is_sorted(kTable.begin(), kTable.end(), Before));
 }  // namespace
 
 OpTraits TraitsOf(std::string_view op_name) {
+  // Stages of chains (chain/to_trace.h): what they do besides is no part of a chain.
+  if (op_name.starts_with("forward:")) return kPure;
   const auto entry =
       std::lower_bound(kTable.begin(), kTable.end(), NamedTraits{op_name, {}}, Before);
   return entry != kTable.end() && entry->name == op_name ? entry->traits : OpTraits{};

@@ -11,14 +11,13 @@ namespace {
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
 /// For each op, the transfer in that it waits for.
-std::vector<std::size_t> ArrivalsByOp(const chain::TraceLayout& layout,
-                                      const chain::Schedule& schedule) {
-  std::vector<std::size_t> arrivals(layout.ops(), kNone);
+std::vector<std::size_t> ArrivalsByOp(const chain::Model& model, const chain::Schedule& schedule) {
+  const chain::TraceLayout layout{model.stages};
+  std::vector<std::size_t> arrivals(model.ops() + 2, kNone);
   for (std::size_t t = 0; t < schedule.transfers.size(); ++t) {
     const chain::Transfer& transfer = schedule.transfers[t].transfer;
     if (transfer.direction == chain::Direction::kOut) continue;
-    const auto stage = static_cast<std::size_t>(transfer.activation);
-    arrivals[layout.Op(2 * layout.stages - 1 - stage)] = t;
+    arrivals[layout.Op(model.return_op[static_cast<std::size_t>(transfer.activation)])] = t;
   }
   return arrivals;
 }
@@ -26,13 +25,13 @@ std::vector<std::size_t> ArrivalsByOp(const chain::TraceLayout& layout,
 }  // namespace
 
 ChainOrder::ChainOrder(const chain::Model& model, const chain::Schedule& schedule)
-    : ops_(chain::TraceLayout{model.stages}.ops()), transfers_(schedule.transfers.size()) {
+    : ops_(model.ops() + 2), transfers_(schedule.transfers.size()) {
   const chain::TraceLayout layout{model.stages};
-  std::vector<chain::Span> spans(layout.ops());
+  std::vector<chain::Span> spans(ops_.size());
   for (std::size_t op = 0; op < model.ops(); ++op) spans[layout.Op(op)] = schedule.ops[op];
   const Nanoseconds loss = schedule.ops[model.stages].start_ns;
   spans[layout.Op(model.stages) - 1] = {loss, loss};
-  Merge(spans, schedule, ArrivalsByOp(layout, schedule));
+  Merge(spans, schedule, ArrivalsByOp(model, schedule));
 }
 
 void ChainOrder::Merge(const std::vector<chain::Span>& spans, const chain::Schedule& schedule,

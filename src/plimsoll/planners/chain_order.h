@@ -23,11 +23,11 @@ struct Ranks {
 ///     link    │ x_0 out     │                F_1 begins 3, x_0 out ends 4, ...
 class ChainOrder {
  public:
-  /// REQUIRES: the schedule is valid.
+  /// REQUIRES: the schedule is valid, and the model that of its order (chain::ModelOf()).
   ChainOrder(const chain::Model& model, const chain::Schedule& schedule);
 
-  /// Of an op of chain::ToTrace(): the model's, `input` and `loss`. y_n is counted from B_{n-1} on,
-  /// hence the loss comes right before that.
+  /// Of an op of chain::ToTrace(), in the order in which they run: the model's, `input` and
+  /// `loss`. y_n is counted from B_{n-1} on, hence the loss comes right before that.
   const Ranks& op(std::size_t op) const { return ops_[op]; }
   /// Of a transfer, by its place in the schedule.
   const Ranks& transfer(std::size_t transfer) const { return transfers_[transfer]; }

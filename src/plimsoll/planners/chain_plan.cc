@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/check.h"
+#include "plimsoll/chain/order.h"
 #include "plimsoll/chain/to_trace.h"
 #include "plimsoll/place/planner.h"
 #include "plimsoll/plan/assemble.h"
+#include "plimsoll/plan/rewrite_row.h"
 #include "plimsoll/planners/chain_order.h"
 
 namespace plimsoll::planners {
@@ -35,14 +39,17 @@ class Builder {
         schedule_(schedule),
         options_(options),
         layout_{question.model.stages},
-        order_(question.model, schedule) {
+        model_(chain::ModelOf(question.chain, question.model, schedule)),
+        order_(model_, schedule) {
     const trace::Trace trace = chain::ToTrace(question.chain, 1);
     problem_ = plan::TakeStretch(trace, 0, static_cast<trace::EventIndex>(trace.events.size()));
+    if (!schedule.order.empty()) Rewrite();
   }
 
   std::variant<plan::Plan, plan::Misfit> Run() {
     const std::vector<plan::Absence> absences = ListAbsences();
     plan_ = plan::Assemble(problem_, absences, std::vector<Bytes>(absences.size(), 0));
+    plan_.rewriting = std::move(rewriting_);
     plan_.machine = ChainMachine(question_.model);
     plan_.limit_bytes = question_.limit_bytes;
     plan_.host_limit_bytes = options_.host_limit_bytes;
@@ -59,11 +66,27 @@ class Builder {
   }
 
  private:
-  std::size_t ForwardOp(std::size_t i) const { return layout_.Op(i); }
-  std::size_t BackwardOp(std::size_t i) const { return layout_.Op(2 * layout_.stages - 1 - i); }
+  /// Puts the problem of the schedule's order in the place of the recorded one.
+  void Rewrite() {
+    const auto op = [this](std::size_t model_op) {
+      return static_cast<plan::OpIndex>(layout_.Op(model_op));
+    };
+    std::vector<plan::OpIndex> row = {0};
+    for (std::size_t k = 0; k < schedule_.order.size(); ++k) {
+      if (k == layout_.stages) row.push_back(op(layout_.stages) - 1);  // The loss.
+      row.push_back(op(At(schedule_.order[k])));
+    }
+    const std::optional<plan::Rewritten> rewritten = plan::RewriteRow(problem_, row);
+    PLIMSOLL_CHECK(rewritten, "a chain's order is always a row of its problem");
+    if (rewritten->replay_ns > 0 || rewritten->problem.ops.size() > problem_.ops.size()) {
+      rewriting_ = plan::ToRewriting(problem_, *rewritten);
+    }
+    problem_ = rewritten->problem;
+  }
+
   Position BehindOp(std::size_t op) const { return problem_.ops[op].position + 1; }
 
-  /// One absence for every activation that leaves, in the order in which they do.
+  /// The two parts of every activation that leaves, in the order in which they do.
   std::vector<plan::Absence> ListAbsences() {
     std::vector<std::size_t> in_of(layout_.stages, 0);
     for (std::size_t t = 0; t < schedule_.transfers.size(); ++t) {
@@ -75,23 +98,35 @@ class Builder {
       const chain::Transfer& transfer = schedule_.transfers[t].transfer;
       if (transfer.direction == Direction::kIn) continue;
       const auto i = At(transfer.activation);
-      trips_.push_back({t, in_of[i]});
-      absences.push_back(MakeAbsence(i, trips_.back()));
+      // The output, gone from F_i to its next reader; and the inside, from F_{i-1} to B_{i-1}.
+      const std::size_t read = layout_.Op(i);
+      absences.push_back(MakeAbsence({t, in_of[i]}, read, layout_.Op(model_.return_op[i])));
+      if (model_.activation_bytes[i] == question_.chain.OutputBytes(i)) continue;
+      absences.push_back(MakeAbsence({t, in_of[i]}, read - 1, BackwardOp(i - 1)));
+      absences.back().gap.variable =
+          static_cast<plan::VariableIndex>(problem_.writes(problem_.ops[read - 1])[1].variable);
     }
     return absences;
   }
 
-  /// An activation's two transfers.
+  /// An activation's two transfers, of which a part of it takes part in both.
   struct Trip {
     std::size_t out = 0;
     std::size_t in = 0;
   };
 
-  plan::Absence MakeAbsence(std::size_t i, const Trip& trip) const {
-    const std::size_t after = ForwardOp(i);
-    const std::size_t before = BackwardOp(i);
+  /// Where B_i stands in the problem.
+  std::size_t BackwardOp(std::size_t i) const {
+    const auto op = static_cast<std::int32_t>(2 * layout_.stages - 1 - i);
+    const auto place = std::find(model_.order.begin(), model_.order.end(), op);
+    return layout_.Op(model_.order.empty() ? At(op) : At(place - model_.order.begin()));
+  }
+
+  /// Of the first variable that `after` reads, until `before`.
+  plan::Absence MakeAbsence(const Trip& trip, std::size_t after, std::size_t before) {
+    trips_.push_back(trip);
     plan::Absence absence;
-    absence.gap = {static_cast<plan::VariableIndex>(layout_.Activation(i)),
+    absence.gap = {problem_.reads(problem_.ops[after])[0].variable,
                    static_cast<plan::OpIndex>(after), static_cast<plan::OpIndex>(before),
                    BehindOp(after), problem_.ops[before].position};
     // It has bytes under every op that begins before its way out ends, or ends after its way in
@@ -108,24 +143,27 @@ class Builder {
   }
 
   CommandIndex OutCommand(std::size_t trip) const {
-    return static_cast<CommandIndex>(layout_.ops() + 2 * trip);
+    return static_cast<CommandIndex>(problem_.ops.size() + 2 * trip);
   }
   CommandIndex InCommand(std::size_t trip) const { return OutCommand(trip) + 1; }
 
   /// Gives the copies their order on the link, and every command its ranks.
   void QueueCopies() {
     ranks_.resize(plan_.commands.size());
-    link_.resize(schedule_.transfers.size());
-    for (std::size_t op = 0; op < layout_.ops(); ++op) ranks_[op] = order_.op(op);
+    std::vector<std::vector<CommandIndex>> copies(schedule_.transfers.size());
+    for (std::size_t op = 0; op < problem_.ops.size(); ++op) ranks_[op] = order_.op(op);
     for (std::size_t k = 0; k < trips_.size(); ++k) {
-      link_[trips_[k].out] = OutCommand(k);
-      link_[trips_[k].in] = InCommand(k);
+      copies[trips_[k].out].push_back(OutCommand(k));
+      copies[trips_[k].in].push_back(InCommand(k));
     }
     plan_.queues[1].clear();
     plan_.queues[2].clear();
-    for (std::size_t t = 0; t < link_.size(); ++t) {
-      ranks_[At(link_[t])] = order_.transfer(t);
-      plan_.queues[At(static_cast<int>(plan_.commands[At(link_[t])].queue))].push_back(link_[t]);
+    for (std::size_t t = 0; t < copies.size(); ++t) {
+      for (const CommandIndex copy : copies[t]) {
+        link_.push_back(copy);
+        ranks_[At(copy)] = order_.transfer(t);
+        plan_.queues[At(static_cast<int>(plan_.commands[At(copy)].queue))].push_back(copy);
+      }
     }
     place_in_queue_.resize(plan_.commands.size());
     for (const std::vector<CommandIndex>& queue : plan_.queues) {
@@ -280,8 +318,10 @@ class Builder {
   const chain::Schedule& schedule_;
   const ChainPlanOptions& options_;
   const chain::TraceLayout layout_;
+  const chain::Model model_;  // Of the schedule's order.
   const ChainOrder order_;
   plan::Problem problem_;
+  std::optional<plan::Rewriting> rewriting_;
   plan::Plan plan_;
   std::vector<Trip> trips_;                   // In the order of the absences.
   std::vector<CommandIndex> link_;            // The copies in the link's order.

@@ -14,9 +14,12 @@
 /// cold and says nothing about what an iteration leaves to the next one. Order is the schedule's
 /// own, times are not: a plan has none.
 ///
-///   - Both copy queues keep the order of the link. A copy out waits for the op that made its
-///     activation only, as in paper 002; the bytes are free once the op that reads it has ended
-///     too.
+///   - What is recomputed is a rewriting of the problem (plan::RewriteRow()), with the schedule's
+///     order as its row.
+///   - Both copy queues keep the order of the link; an activation is a copy of its output and one
+///     of its inside, in a row, unless one of them stays or is nothing. A copy out waits for the op
+///     that made its activation only, as in paper 002; the bytes are free once the op that reads it
+///     has ended too.
 ///   - One half-duplex link: a copy waits for the one before it, whichever way that went. On a
 ///     machine with the chain's bandwidth both ways the plan so behaves as the chain does.
 ///   - Residencies are placed by `tight` on the schedule's own order of beginnings and ends, which

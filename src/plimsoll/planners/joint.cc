@@ -18,8 +18,11 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "plimsoll/base/clock.h"
+#include "plimsoll/planners/chain_start_internal.h"
+#include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/planners/joint_search_internal.h"
 #include "plimsoll/planners/joint_state_internal.h"
@@ -28,12 +31,18 @@ namespace plimsoll::planners {
 namespace {
 
 /// How much of the iteration a random change may cost, at first.
-constexpr double kHeat = 0.0005;
+constexpr double kHeat = 0.001;
 /// How many choices are looked at between two looks at the clock's progress.
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
 constexpr double kStartsEnd = 0.2;
+constexpr double kRivalsEnd = 0.3;
+constexpr double kHeatsEnd = 0.55;
 constexpr double kSearchEnd = 0.6;
+/// How many starts are searched on from.
+constexpr std::size_t kField = 3;
+/// Longer iterations are not looked at as chains: that takes too long.
+constexpr std::size_t kMostChainOps = 1000;
 /// Of the target, what is given up if a plan cannot be placed.
 constexpr double kGiveUp = 0.006;
 constexpr double kGiveUpFirst = 0.02;
@@ -74,8 +83,13 @@ class Joint {
       MakeFirst();
       Search(next);
     }
-    if (!made_) made_ = MakeSmallest(question_);
-    if (made_->plan() != nullptr) TakeBetterRival(&*made_);
+    if (!made_) TakeChain();
+    if (!made_) {
+      made_ = MakeSmallest(question_);
+      if (made_->plan() == nullptr) return std::move(*made_);
+      made_ns_ = sim::Simulate(*made_->plan()).iteration_ns;
+    }
+    TakeBetterRival();
     return std::move(*made_);
   }
 
@@ -119,6 +133,71 @@ class Joint {
     return state;
   }
 
+  /// Begins from what other planners choose.
+  void BeginFromRivals() {
+    if (!search_.IsSmall()) return;
+    for (const Planner& rival : Planners()) {
+      if (rival.choose == nullptr || IsOver(kRivalsEnd)) continue;
+      const Offer offer = rival.choose(question_, &evaluator_)(question_.options.limit_bytes);
+      Scored state{{offer.choices, {}, offer.horizon}, {}};
+      search_.Time(state.choices, &state.worth);
+      if (state.worth.time_ns == Worth::kNoTime) continue;
+      search_.Relax(&state, Until(kRivalsEnd));
+      Enter(std::move(state));
+    }
+  }
+
+  /// Remembers choices to search on from, if they are among the best so far.
+  void Enter(Scored state) {
+    if (state.worth.time_ns == Worth::kNoTime) return;
+    if (state.worth.time_ns < best_.worth.time_ns) best_ = state;
+    const bool known = std::any_of(field_.begin(), field_.end(), [&](const Scored& x) {
+      return x.worth.time_ns == state.worth.time_ns;
+    });
+    if (known) return;
+    field_.push_back(std::move(state));
+    std::sort(field_.begin(), field_.end(),
+              [](const Scored& a, const Scored& b) { return a.worth.time_ns < b.worth.time_ns; });
+    if (field_.size() > kField) field_.pop_back();
+  }
+
+  /// Searches on from each of the best starts for a while. Returns where the best of them got to.
+  Scored HoldHeats() {
+    const double begin = std::max(Progress(), 0.0);
+    const double each = (kHeatsEnd - begin) / static_cast<double>(field_.size());
+    Scored winner = best_;
+    for (std::size_t k = 0; k < field_.size(); ++k) {
+      const double end = begin + each * static_cast<double>(k + 1);
+      Scored state = field_[k];
+      Scored best = state;
+      while (!IsOver(end) && best.worth.time_ns > base_ns_) {
+        // As cold at the end of each as at the end of all.
+        const double cold = std::clamp((end - Progress()) / each, 0.0, 1.0);
+        const double heat = kHeat * static_cast<double>(base_ns_) * cold * cold;
+        search_.Anneal(&state, &best, kChunk, heat, Until(end));
+      }
+      if (best.worth.time_ns < winner.worth.time_ns) winner = std::move(best);
+    }
+    return winner;
+  }
+
+  /// Takes the plan of a chain, if the iteration is one and it is better.
+  void TakeChain() {
+    if (question_.problem.ops.size() > kMostChainOps) return;
+    if (std::optional<Attempt> attempt = PlanAsChain(question_)) Take(std::move(*attempt));
+  }
+
+  /// Keeps a plan if it is the best so far; says whether it is.
+  bool Take(Attempt attempt) {
+    if (attempt.plan() == nullptr) return false;
+    const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;
+    if (ns >= made_ns_) return false;
+    made_ns_ = ns;
+    made_ = std::move(attempt);
+    if (question_.options.on_progress) question_.options.on_progress(ns);
+    return true;
+  }
+
   /// Everything goes to the host, and what is better rebuilt is rebuilt.
   Scored LastResort() {
     Scored state = Empty();
@@ -136,6 +215,14 @@ class Joint {
       if (!Tighten(&state)) break;
     }
     search_.set_target(question_.options.limit_bytes);
+  }
+
+  /// Goes on from the best plan so far. False if there is none of ours.
+  bool GoBack() {
+    if (placed_.worth.time_ns == Worth::kNoTime) return false;
+    best_ = placed_;
+    search_.set_target(placed_target_);
+    return true;
   }
 
   /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
@@ -166,11 +253,9 @@ class Joint {
       needed_bytes_ = misfit->needed_bytes;
       return false;
     }
-    const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;
-    if (ns < made_ns_) {
-      made_ns_ = ns;
-      made_ = std::move(attempt);
-      if (question_.options.on_progress) question_.options.on_progress(ns);
+    if (Take(std::move(attempt))) {
+      placed_ = state;
+      placed_target_ = search_.target();
     }
     return true;
   }
@@ -179,17 +264,20 @@ class Joint {
   void Search(std::size_t next) {
     if (made_ns_ <= base_ns_) return;
     search_.Activate(best_.choices);
+    Enter(best_);
     for (std::size_t k = next; k < kStarts.size() && !IsOver(kStartsEnd); ++k) {
-      Scored state = Begin(kStarts[k]);
-      if (state.worth.time_ns < best_.worth.time_ns) best_ = std::move(state);
+      Enter(Begin(kStarts[k]));
     }
+    BeginFromRivals();
+    if (!IsOver(kRivalsEnd)) TakeChain();
+    best_ = HoldHeats();
     Scored state = best_;
     while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
     while (!IsOver() && made_ns_ > base_ns_) {
       if (best_.worth.time_ns < made_ns_ && !Make(best_)) {
         // Less room, and on from there.
         GiveUp(kGiveUp);
-        if (!Tighten(&best_)) return;
+        if (!Tighten(&best_) && !GoBack()) return;
         state = best_;
       }
       const Nanoseconds before = best_.worth.time_ns;
@@ -202,36 +290,36 @@ class Joint {
   }
 
   void AnnealOn(Scored* state) {
-    const double cold = std::clamp(1 - Progress(), 0.0, 1.0);
-    const double heat = kHeat * static_cast<double>(base_ns_) * cold * cold;
+    const double cold = std::clamp((1 - Progress()) / (1 - kHeatsEnd), 0.0, 1.0);
+    const double heat = kHeat / 4 * static_cast<double>(base_ns_) * cold * cold;
     search_.Anneal(state, &best_, kChunk, heat, Until(1));
   }
 
-  /// Looks at what the planners that only swap would do, and takes it if it is better.
-  void TakeBetterRival(Attempt* best) const {
-    Nanoseconds made_ns = sim::Simulate(*best->plan()).iteration_ns;
+  /// Takes what another planner would do, if it is better. Asks only whom nothing rules out.
+  void TakeBetterRival() {
     const Bytes limit = question_.options.limit_bytes;
     // No plan that only swaps is faster than this.
-    if (made_ns <= JointBound(question_.problem, question_.machine, limit, false)) return;
-    const auto take = [&](Attempt attempt) {
-      if (attempt.plan() == nullptr) return;
-      const Nanoseconds ns = sim::Simulate(*attempt.plan()).iteration_ns;
-      if (ns >= made_ns) return;
-      made_ns = ns;
-      *best = std::move(attempt);
-    };
+    const Nanoseconds bound =
+        JointBound(question_.problem, question_.machine, limit, /*may_recompute=*/false);
     bool close = false;
     for (const Planner& rival : Planners()) {
-      if (rival.decide == nullptr || made_ns <= base_ns_) continue;
-      const Decider decide = rival.decide(question_);
-      const auto predicted =
-          plan::PredictIteration(question_.problem, decide(question_.options.limit_bytes),
-                                 question_.machine, ToScheduleOptions(question_.options));
-      if (!predicted) continue;
-      close = close || *predicted < made_ns + made_ns / 4;
-      if (*predicted < made_ns) take(MakeFit(question_, decide, made_ns));
+      if (made_ns_ <= base_ns_) return;
+      if (rival.decide != nullptr && made_ns_ > bound) {
+        const Decider decide = rival.decide(question_);
+        const auto predicted =
+            plan::PredictIteration(question_.problem, decide(limit), question_.machine,
+                                   ToScheduleOptions(question_.options));
+        if (!predicted) continue;
+        close = close || *predicted < made_ns_ + made_ns_ / 4;
+        if (*predicted < made_ns_) Take(MakeFit(question_, decide, made_ns_));
+      } else if (rival.choose != nullptr && search_.IsSmall()) {
+        const JointState state = ConsiderRival(rival, question_, limit, &evaluator_);
+        const auto made_ns = static_cast<double>(made_ns_);
+        if (state.time_ns >= made_ns) continue;
+        Take(MakeFitByChoices(question_, rival.choose, made_ns));
+      }
     }
-    if (close && made_ns > base_ns_) take(PlanBayes(question_));
+    if (close && made_ns_ > bound) Take(PlanBayes(question_));
   }
 
   static constexpr int kChunksPerPlan = 6;
@@ -242,6 +330,9 @@ class Joint {
   const Deadline deadline_;
   const Nanoseconds base_ns_;  // Nothing is faster than the recorded ops alone.
   Scored best_;                // For the target, whether it can be placed or not.
+  Scored placed_;              // What the best plan was made of.
+  Bytes placed_target_ = 0;
+  std::vector<Scored> field_;  // Starts to search on from, the best first.
   Bytes needed_bytes_ = 0;     // By the last plan that could not be placed.
   std::optional<Attempt> made_;
   Nanoseconds made_ns_ = Worth::kNoTime;

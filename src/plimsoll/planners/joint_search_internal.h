@@ -30,9 +30,11 @@ struct Scored {
   Worth worth;
 };
 
+/// Choices for a target of the load, and ways to better ones: joint_search.cc says what choices are
+/// worth, joint_greedy.cc goes straight down, joint_anneal.cc here and there. Not thread safe.
 class JointSearch {
  public:
-  /// Keeps references to all. `is_over` is asked before each evaluation.
+  /// Keeps references to rewriter and machine.
   JointSearch(const plan::Rewriter& rewriter, const plan::Machine& machine, Bytes alignment,
               std::uint64_t seed);
 
@@ -43,10 +45,11 @@ class JointSearch {
   /// Rewrites in outline and adds up. False if it cannot be done.
   bool Weigh(const Choices& choices, Worth* worth);
   /// The same, and rehearses the iteration if the load allows; not if replays alone take it beyond
-  /// `below_ns`.
+  /// `below_ns`. Roughly: estimates it.
   bool Time(const Choices& choices, Worth* worth, Nanoseconds below_ns = Worth::kNoTime,
             bool roughly = false);
 
+  /// Asked before each evaluation.
   using IsOver = std::function<bool()>;
 
   /// Drops gaps, cheapest bytes first, until the load is within the target; swaps where drops
@@ -74,9 +77,10 @@ class JointSearch {
   /// Lists the gaps that may matter for the target.
   void Activate(const Choices& choices);
 
+  /// Whether there is time to look at every gap.
+  bool IsSmall() const;
   Bytes SizeOf(std::size_t gap) const;
   double CopyNs(std::size_t gap) const;
-  double OwnNs(std::size_t gap) const { return own_ns_[gap]; }
   const std::vector<plan::Gap>& gaps() const { return gaps_; }
 
  private:
@@ -109,6 +113,11 @@ class JointSearch {
   std::size_t AnyOf(const std::vector<std::size_t>& list);
   std::size_t AnyNear(std::size_t gap);
   Choice AnyAway(std::size_t gap);
+  std::size_t AnyGone(const Choices& choices);
+  void DropAndLinger(bool family, Choices* choices);
+  void FlipLingering(Choices* choices);
+  void Turn(std::size_t gap, bool exchange, Choices* choices);
+  void Return(std::size_t gap, int others, bool stay_too, Choices* choices);
   void Change(Choices* choices);
 
   const plan::Rewriter& rewriter_;

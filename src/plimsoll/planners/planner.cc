@@ -47,6 +47,10 @@ plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options) {
 const std::vector<Planner>& Planners() {
   static const std::vector<Planner> planners = {
       {"joint", "keeps, swaps or recomputes, gap by gap", "", nullptr, &PlanJoint, true},
+      {"dqn", "a deep Q-network that learns what to swap and what to recompute", "paper 000",
+       nullptr, &PlanDqn, true, nullptr, true},
+      {"dqn-swap", "the same, which only swaps", "paper 000", nullptr, &PlanDqnSwap, true, nullptr,
+       true},
       {"none", "swaps nothing", "", &DecideNothing},
       {"autoswap-doa", "longest absence first", "AutoSwap, paper 001, section IV-B", &DecideDoa,
        nullptr, true},

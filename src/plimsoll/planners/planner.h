@@ -13,6 +13,10 @@
 #include "plimsoll/plan/schedule.h"
 #include "plimsoll/sim/simulate.h"
 
+namespace plimsoll::learn {
+struct Policy;
+}  // namespace plimsoll::learn
+
 /// Planners decide which gaps are swapped, and some of them which are dropped; all else is the same
 /// for all of them: rewriting, scheduling, placement, judgement and simulation. So a comparison of
 /// planners is a comparison of decisions.
@@ -34,6 +38,10 @@ struct PlannerOptions {
   /// Asked by long searches before each evaluation. If it says true, the search ends there,
   /// with the best so far, once it has found anything that fits.
   std::function<bool()> stop{};
+  /// For planners that learn: the weights to begin with, null for random ones, and who gets those
+  /// that were learned, once, when the search has ended (learn/policy.h).
+  const learn::Policy* policy = nullptr;
+  std::function<void(const learn::Policy&)> on_policy{};
 };
 
 /// What a planner is asked about.
@@ -66,6 +74,8 @@ struct Planner {
   /// Whether it swaps whatever it takes where its own choice does not fit: MakeSmallest().
   bool goes_to_any_length = false;
   ChooseFunction choose = nullptr;
+  /// Whether it learns weights that can be kept: PlannerOptions::policy.
+  bool learns = false;
 };
 
 /// All planners of iterations, in the order of the papers.
@@ -124,6 +134,8 @@ Decider DecideWdoa(const Question& question);
 Decider DecideSwdoa(const Question& question);
 Attempt PlanBayes(const Question& question);
 Attempt PlanJoint(const Question& question);
+Attempt PlanDqn(const Question& question);
+Attempt PlanDqnSwap(const Question& question);
 Decider DecideVdnnAll(const Question& question);
 Decider DecideVdnnConv(const Question& question);
 Decider DecideTflms(const Question& question);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/plan/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "plimsoll/plan/problem_for_test.h"
+#include "plimsoll/plan/random_plan_for_test.h"
+#include "plimsoll/plan/rehearsal.h"
+
+namespace plimsoll::plan {
+namespace {
+
+Nanoseconds Estimate(const Script& script, Bytes limit_bytes) {
+  Estimator estimator;
+  return estimator.Run(script, OneBytePerNs(), limit_bytes);
+}
+
+Nanoseconds Rehearsed(const Script& script, Bytes limit_bytes) {
+  return Perform(script, OneBytePerNs(), limit_bytes, kPrefetchJustInTime);
+}
+
+Script FourOps() {
+  Script script;
+  script.durations_ns = {10, 100, 100, 10};
+  script.needs_bytes = {100, 100, 100, 100};
+  return script;
+}
+
+TEST(EstimatorTest, WithoutExitsAnIterationIsTheSumOfItsOps) {
+  EXPECT_EQ(Estimate(FourOps(), 100), 220);
+}
+
+TEST(EstimatorTest, CopiesThatHaveTimeAndRoomAreHidden) {
+  Script script = FourOps();
+  script.exits = {{.after = 0, .before = 3, .size_bytes = 50, .held_bytes = 50}};
+  EXPECT_EQ(Estimate(script, 200), 220);
+  EXPECT_EQ(Rehearsed(script, 200), 220);
+}
+
+TEST(EstimatorTest, AnOpWaitsForTheBytesOfACopyOut) {
+  Script script = FourOps();
+  script.exits = {{.after = 0, .before = 3, .size_bytes = 50, .held_bytes = 50}};
+  // The second op has room only when the copy out is over, and the copy in begins when the third
+  // has ended.
+  EXPECT_EQ(Estimate(script, 100), 220 + 50 + 50);
+  EXPECT_EQ(Rehearsed(script, 100), 220 + 50 + 50);
+}
+
+TEST(EstimatorTest, SaysWhatWasNeededBeforeItWasGone) {
+  Script script = FourOps();
+  script.exits = {{.after = 0, .before = 2, .size_bytes = 500, .held_bytes = 50}};
+  Estimator estimator;
+  EXPECT_EQ(estimator.Run(script, OneBytePerNs(), 200), 500);  // The link is busy for so long.
+  EXPECT_EQ(estimator.useless(), std::vector<std::size_t>{0});
+}
+
+/// A forward and a backward phase; what leaves in one comes back in the other.
+Script RandomScript(PlanRandom* random) {
+  Script script;
+  const std::int64_t half = random->Between(3, 30);
+  for (std::int64_t k = 0; k < 2 * half; ++k) {
+    script.durations_ns.push_back(random->Between(1, 200));
+    script.needs_bytes.push_back(random->Between(500, 900));
+  }
+  for (std::int64_t k = 0; k + 1 < half; ++k) {
+    if (random->OneIn(2)) continue;
+    const Bytes size = random->Between(1, 100);
+    script.exits.push_back({.after = static_cast<Slot>(k),
+                            .before = static_cast<Slot>(2 * half - 1 - k),
+                            .saves = !random->OneIn(8),
+                            .size_bytes = size,
+                            .held_bytes = size});
+  }
+  return script;
+}
+
+TEST(EstimatorTest, IsCloseToARehearsal) {
+  int exact = 0;
+  int close = 0;
+  const int cases = PlanCaseCount(2000);
+  for (int k = 0; k < cases; ++k) {
+    PlanRandom random(static_cast<std::uint64_t>(k));
+    const Script script = RandomScript(&random);
+    const Bytes limit = random.Between(900, 1400);
+    const auto estimated = static_cast<double>(Estimate(script, limit));
+    const auto rehearsed = static_cast<double>(Rehearsed(script, limit));
+    exact += estimated == rehearsed ? 1 : 0;
+    close += std::abs(estimated / rehearsed - 1) < 0.02 ? 1 : 0;
+  }
+  EXPECT_GT(exact, cases / 2);
+  EXPECT_GT(close, cases * 9 / 10);
+}
+
+}  // namespace
+}  // namespace plimsoll::plan

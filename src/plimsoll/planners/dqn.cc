@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `dqn` and `dqn-swap`: the deep Q-network of paper 000. Episodes are walks through the iteration
+// (dqn_environment_internal.h); what they meet is kept, and the network
+// (learn/q_network_internal.h) is fitted to batches of it, by equations 4 and 5 (Algorithm 1). The
+// best plan that any episode has found is the answer.
+//
+// What the paper leaves open:
+//   - The share of random actions falls from 1 to 0 with the budget that is spent, in the place of
+//     episode / l: how many episodes there will be is not known. With weights to begin with it
+//     falls from kTunedShare, and steps are smaller.
+//   - Every kGreedyEvery-th episode takes no random action. The others have a taste of their own:
+//     how often a random action may be a removal.
+//   - Steps are those of Adam; what is fitted is a batch of kBatch for every kStepsPerUpdate
+//   actions.
+//   - Where the plan of an episode cannot be placed under the limit, the load is held to a little
+//     less from then on.
+//   - Weights that are handed on are those of the best episode without random actions: later ones
+//     may well be worse.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/base/clock.h"
+#include "plimsoll/learn/adam_internal.h"
+#include "plimsoll/planners/dqn_environment_internal.h"
+#include "plimsoll/planners/dqn_internal.h"
+
+namespace plimsoll::planners {
+namespace {
+
+using learn::AgentState;
+using learn::NodeIndex;
+
+constexpr float kDecay = 0.8F;  // Gamma.
+constexpr std::size_t kBatch = 8;
+constexpr int kStepsPerUpdate = 2;
+constexpr std::size_t kMemory = 20'000;
+constexpr float kRate = 3e-3F;
+constexpr float kTunedRate = 1e-3F;
+constexpr float kLongestGradient = 10;
+constexpr double kTunedShare = 0.25;
+constexpr std::int64_t kGreedyEvery = 5;
+constexpr int kDraws = 8;
+constexpr std::int64_t kLeastEpisodes = 12;
+
+/// What was met: a state, the node of the action taken, its reward, and the state behind it.
+struct Transition {
+  AgentState from;
+  NodeIndex action = 0;
+  float reward = 0;
+  AgentState to;
+  bool terminal = false;
+};
+
+class Trainer {
+ public:
+  Trainer(const Question& question, bool may_remove,
+          const std::function<void(const DqnEpisode&)>& observe)
+      : question_(question),
+        observe_(observe),
+        environment_(question, may_remove),
+        tuned_(question.options.policy != nullptr),
+        network_(environment_.graph(),
+                 tuned_ ? *question.options.policy
+                        : learn::MakeRandomPolicy(learn::kWidth, question.options.seed)),
+        adam_(network_.weights().size(), tuned_ ? kTunedRate : kRate, kLongestGradient),
+        deadline_(question.options.time_budget_seconds),
+        random_(question.options.seed) {}
+
+  Attempt Run() {
+    if (!environment_.has_candidates()) {
+      Hand();
+      return MakeFit(question_, [](Bytes /*load_limit*/) { return plan::Decision{}; });
+    }
+    const auto least_ns = static_cast<double>(question_.problem.iteration_ns());
+    while (best_ns_ > least_ns && (IsPressed() || !IsOver())) RunEpisode();
+    Hand();
+    return best_ ? std::move(*best_) : MakeSmallest(question_);
+  }
+
+ private:
+  /// Gives the weights to whoever wants them: those of the best episode without random actions.
+  void Hand() const {
+    if (!question_.options.on_policy) return;
+    question_.options.on_policy(greedy_policy_.values.empty() ? network_.ToPolicy()
+                                                              : greedy_policy_);
+  }
+
+  /// Whether to go on whatever the budget says, since nothing fits yet.
+  bool IsPressed() const { return !best_ && episodes_ <= kLeastEpisodes; }
+
+  bool IsOver() const {
+    const auto& stop = question_.options.stop;
+    return Progress() >= 1 || (stop && stop());
+  }
+
+  /// How much of the budget is spent.
+  double Progress() const {
+    if (question_.options.evaluations > 0) {
+      return static_cast<double>(environment_.evaluations()) /
+             static_cast<double>(question_.options.evaluations);
+    }
+    return 1 - deadline_.remaining_seconds() / question_.options.time_budget_seconds;
+  }
+
+  double Uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+
+  void RunEpisode() {
+    ++episodes_;
+    environment_.Reset();
+    const bool greedy = episodes_ % kGreedyEvery == 0 || (tuned_ && episodes_ == 1);
+    const double share =
+        greedy ? 0 : (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
+    const double taste = Uniform();
+    while (!environment_.terminal()) {
+      if (!IsPressed() && IsOver()) return;
+      Transition met;
+      met.from = environment_.state();
+      met.action = Uniform() < share ? Any(met.from.valid, taste) : Best(met.from);
+      met.reward = static_cast<float>(environment_.Take(met.action));
+      met.to = environment_.state();
+      met.terminal = environment_.terminal();
+      Remember(std::move(met));
+      if (++steps_ % kStepsPerUpdate == 0) Learn();
+    }
+    if (!environment_.failed()) Keep();
+    if (share == 0 && !environment_.failed() && environment_.time_ns() < greedy_ns_) {
+      greedy_ns_ = environment_.time_ns();
+      greedy_policy_ = network_.ToPolicy();
+    }
+    if (observe_) {
+      observe_({episodes_, environment_.failed() ? kNever : environment_.time_ns(), best_ns_,
+                environment_.evaluations(), share});
+    }
+  }
+
+  /// A random action, which is a removal less often the lower the taste for it.
+  NodeIndex Any(const std::vector<NodeIndex>& valid, double taste) {
+    NodeIndex node = valid[random_() % valid.size()];
+    for (int k = 0; k < kDraws && environment_.IsRemoval(node) && Uniform() > taste; ++k) {
+      node = valid[random_() % valid.size()];
+    }
+    return node;
+  }
+
+  /// The action of the highest Q.
+  NodeIndex Best(const AgentState& state) {
+    network_.Embed({&state});
+    return Highest(0, state).first;
+  }
+
+  std::pair<NodeIndex, float> Highest(int b, const AgentState& state) const {
+    std::pair<NodeIndex, float> best = {-1, 0};
+    for (const NodeIndex node : state.valid) {
+      const float value = network_.Value(b, node);
+      if (best.first < 0 || value > best.second) best = {node, value};
+    }
+    return best;
+  }
+
+  void Remember(Transition met) {
+    if (memory_.size() < kMemory) {
+      memory_.push_back(std::move(met));
+    } else {
+      memory_[oldest_++ % kMemory] = std::move(met);
+    }
+  }
+
+  /// One step on a batch of what was met (equations 4 and 5).
+  void Learn() {
+    std::vector<const Transition*> batch;
+    std::vector<const AgentState*> from;
+    std::vector<const AgentState*> to;
+    std::vector<NodeIndex> actions;
+    for (std::size_t k = 0; k < kBatch; ++k) {
+      batch.push_back(&memory_[random_() % memory_.size()]);
+      from.push_back(&batch.back()->from);
+      to.push_back(&batch.back()->to);
+      actions.push_back(batch.back()->action);
+    }
+    network_.Embed(to);
+    std::vector<float> targets;
+    for (std::size_t k = 0; k < kBatch; ++k) {
+      const float ahead =
+          batch[k]->terminal ? 0 : Highest(static_cast<int>(k), batch[k]->to).second;
+      // No plan is faster than none: what lies ahead is never a gain.
+      targets.push_back(batch[k]->reward + kDecay * std::min(ahead, 0.0F));
+    }
+    network_.Embed(from);
+    std::vector<float> slopes;
+    for (std::size_t k = 0; k < kBatch; ++k) {
+      const float value = network_.Value(static_cast<int>(k), actions[k]);
+      slopes.push_back(2 * (value - targets[k]) / static_cast<float>(kBatch));
+    }
+    gradient_.setZero(network_.weights().size());
+    network_.AddGradient(actions, slopes, &gradient_);
+    adam_.Step(gradient_, &network_.weights());
+  }
+
+  /// Makes a plan of what the episode has chosen if that promises to be the best so far.
+  void Keep() {
+    if (environment_.time_ns() >= best_ns_ * (1 - 1e-6)) return;
+    Attempt attempt = environment_.Make();
+    if (attempt.plan() == nullptr) {
+      environment_.Tighten();
+      return;
+    }
+    const auto ns = static_cast<double>(sim::Simulate(*attempt.plan()).iteration_ns);
+    if (ns >= best_ns_) return;
+    best_ns_ = ns;
+    best_ = std::move(attempt);
+    if (question_.options.on_progress) {
+      question_.options.on_progress(static_cast<Nanoseconds>(ns));
+    }
+  }
+
+  const Question& question_;
+  const std::function<void(const DqnEpisode&)>& observe_;
+  DqnEnvironment environment_;
+  const bool tuned_;
+  learn::QNetwork<float> network_;
+  learn::Adam adam_;
+  Eigen::VectorXf gradient_;
+  const Deadline deadline_;
+  std::mt19937_64 random_;
+  std::vector<Transition> memory_;
+  std::size_t oldest_ = 0;
+  std::int64_t episodes_ = 0;
+  std::int64_t steps_ = 0;
+  std::optional<Attempt> best_;
+  double best_ns_ = kNever;
+  learn::Policy greedy_policy_;
+  double greedy_ns_ = kNever;
+};
+
+}  // namespace
+
+Attempt TrainDqn(const Question& question, bool may_remove,
+                 const std::function<void(const DqnEpisode&)>& observe) {
+  return Trainer(question, may_remove, observe).Run();
+}
+
+Attempt PlanDqn(const Question& question) { return TrainDqn(question, true); }
+Attempt PlanDqnSwap(const Question& question) { return TrainDqn(question, false); }
+
+}  // namespace plimsoll::planners

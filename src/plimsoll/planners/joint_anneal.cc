@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of `joint` that goes here and there: random changes, and parts built anew.
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <utility>
+
+#include "plimsoll/planners/joint_search_internal.h"
+
+namespace plimsoll::planners {
+namespace {
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t kRecreateOneIn = 50;
+
+}  // namespace
+
+void JointSearch::Activate(const Choices& choices) {
+  active_.clear();
+  relief_ = EstimateRelief(false);
+  for (std::size_t g = 0; g < gaps_.size(); ++g) {
+    if (relief_[g] > 0 || choices.gaps[g] != Choice::kKeep) active_.push_back(g);
+  }
+}
+
+std::size_t JointSearch::AnyOf(const std::vector<std::size_t>& list) {
+  return list[static_cast<std::size_t>(random_() % list.size())];
+}
+
+Choice JointSearch::AnyAway(std::size_t gap) {
+  return own_ns_[gap] < kNever && random_() % 3 != 0 ? Choice::kDrop : Choice::kSwap;
+}
+
+/// An active gap, more often than not one close to another in the program.
+std::size_t JointSearch::AnyNear(std::size_t gap) {
+  if (random_() % 3 == 0) return AnyOf(active_);
+  const auto place = std::lower_bound(active_.begin(), active_.end(), gap) - active_.begin();
+  const auto count = static_cast<std::int64_t>(active_.size());
+  const std::int64_t step = static_cast<std::int64_t>(random_() % 17) - 8;
+  return active_[At(std::clamp<std::int64_t>(place + step, 0, count - 1))];
+}
+
+/// An active gap that is away; any active one if it does not meet one soon.
+std::size_t JointSearch::AnyGone(const Choices& choices) {
+  std::size_t g = AnyOf(active_);
+  for (int k = 0; k < 6 && choices.gaps[g] == Choice::kKeep; ++k) g = AnyOf(active_);
+  return g;
+}
+
+/// Lets something go whose replays need the dead, with all that is made of them or without, and
+/// lets these linger.
+void JointSearch::DropAndLinger(bool family, Choices* choices) {
+  const std::size_t g = AnyOf(active_);
+  if (choices->gaps[g] == Choice::kDrop || own_ns_[g] == kNever) return;
+  choices->gaps[g] = Choice::kDrop;
+  Worth worth;
+  if (!Weigh(*choices, &worth)) return;
+  if (family) {
+    DropFamily(choices, relief_);
+    if (!Weigh(*choices, &worth)) return;
+  }
+  double bytes = 0;
+  LingerRevenants(choices, &bytes);
+}
+
+/// Something lingers, or does so no more.
+void JointSearch::FlipLingering(Choices* choices) {
+  if (choices->lingers.empty()) {
+    choices->lingers.assign(rewriter_.problem().variables.size(), false);
+  }
+  const auto v = At(ghosts_[static_cast<std::size_t>(random_() % ghosts_.size())]);
+  choices->lingers[v] = !choices->lingers[v];
+}
+
+/// A swap becomes a replay or the other way, and with `exchange` something else takes its place.
+void JointSearch::Turn(std::size_t g, bool exchange, Choices* choices) {
+  std::vector<Choice>& gaps = choices->gaps;
+  const bool drop = gaps[g] == Choice::kSwap && own_ns_[g] < kNever;
+  gaps[g] = drop ? Choice::kDrop : Choice::kSwap;
+  if (!exchange) return;
+  std::size_t other = random_() % 2 == 0 ? AnyNear(g) : AnyGone(*choices);
+  for (int k = 0; k < 6 && (other == g || gaps[other] == Choice::kKeep); ++k) {
+    other = AnyOf(active_);
+  }
+  if (other == g || gaps[other] == Choice::kKeep) return;
+  if (drop) {
+    gaps[other] = Choice::kSwap;
+  } else if (own_ns_[other] < kNever) {
+    gaps[other] = Choice::kDrop;
+  }
+}
+
+/// Something stays, and others nearby go in its place, or stay too.
+void JointSearch::Return(std::size_t g, int others, bool stay_too, Choices* choices) {
+  std::vector<Choice>& gaps = choices->gaps;
+  gaps[g] = Choice::kKeep;
+  for (int k = 0; k < others; ++k) {
+    const std::size_t other = AnyNear(g);
+    if (other == g) continue;
+    if (gaps[other] == Choice::kKeep) {
+      gaps[other] = AnyAway(other);
+    } else if (stay_too) {
+      gaps[other] = Choice::kKeep;
+    }
+  }
+}
+
+/// Changes a few choices at random.
+void JointSearch::Change(Choices* choices) {
+  const std::uint64_t kind = random_() % 32;
+  const bool ghosts = !ghosts_.empty();
+  if (ghosts && kind >= 28 && random_() % 2 == 0) return DropAndLinger(kind >= 30, choices);
+  if (ghosts && kind < 2) FlipLingering(choices);
+  if (ghosts && kind == 0) return;
+  const std::size_t g = AnyGone(*choices);
+  if (choices->gaps[g] == Choice::kKeep) {
+    choices->gaps[g] = AnyAway(g);
+  } else if (kind < 12) {
+    Turn(g, kind >= 6, choices);
+  } else {
+    Return(g, kind < 16 ? 0 : kind < 28 ? 1 : 2, kind % 2 == 0, choices);
+  }
+}
+
+/// Keeps some gaps that are away, close to each other or anywhere, and lets others go instead, with
+/// prices that are somewhat off: so what is found differs from time to time.
+void JointSearch::Recreate(Scored* state, const IsOver& is_over) {
+  std::vector<Choice>& gaps = state->choices.gaps;
+  const std::size_t count = 2 + static_cast<std::size_t>(random_() % 12);
+  const bool close = random_() % 2 == 0;
+  const std::size_t begin = static_cast<std::size_t>(random_() % active_.size());
+  std::size_t kept = 0;
+  for (std::size_t k = 0; k < active_.size() && kept < count; ++k) {
+    const std::size_t g = close ? active_[(begin + k) % active_.size()] : AnyOf(active_);
+    if (gaps[g] == Choice::kKeep) continue;
+    gaps[g] = Choice::kKeep;
+    ++kept;
+  }
+  if (!Weigh(state->choices, &state->worth)) return;
+  // Copies are as good as free as long as the link has room: who knows.
+  const double copy_price = std::pow(10.0, -3.0 * static_cast<double>(random_() % 1024) / 1023);
+  std::normal_distribution<double> noise(0, 0.25);
+  std::priority_queue<Entry> queue;
+  for (const std::size_t g : active_) {
+    if (gaps[g] != Choice::kKeep || relief_[g] <= 0) continue;
+    if (own_ns_[g] < kNever) {
+      queue.push({relief_[g] / (own_ns_[g] + 1) * std::exp(noise(random_)), g, Choice::kDrop});
+    }
+    queue.push(
+        {relief_[g] / (copy_price * CopyNs(g) + 1) * std::exp(noise(random_)), g, Choice::kSwap});
+  }
+  copy_price_ = copy_price;
+  TakeBest(&queue, relief_, false, 1, state, is_over);
+  copy_price_ = 1;
+}
+
+void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, double heat_ns,
+                         const IsOver& is_over) {
+  if (active_.empty()) return;
+  const std::int64_t end = evaluations_ + evaluations;
+  Scored next = *state;
+  while (evaluations_ < end && !is_over()) {
+    next.choices = state->choices;
+    if (random_() % kRecreateOneIn == 0) {
+      Recreate(&next, is_over);
+      if (next.worth.excess > 0) continue;
+    } else {
+      Change(&next.choices);
+    }
+    const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
+    const double slack = -heat_ns * std::log(std::max(chance, 1e-9));
+    const auto worst = state->worth.time_ns + static_cast<Nanoseconds>(slack);
+    if (!Time(next.choices, &next.worth, worst, true) || next.worth.time_ns > worst) continue;
+    std::swap(*state, next);
+    KeepUseless(&state->choices);
+    ghosts_.clear();
+    for (const Sketch::Revenant& x : sketch_.revenants()) ghosts_.push_back(x.variable);
+    if (!state->choices.lingers.empty()) {
+      for (std::size_t v = 0; v < state->choices.lingers.size(); ++v) {
+        if (state->choices.lingers[v]) ghosts_.push_back(static_cast<plan::VariableIndex>(v));
+      }
+    }
+    if (state->worth.time_ns < best->worth.time_ns) {
+      // Estimates are no more than that.
+      Worth exact;
+      if (!Time(state->choices, &exact)) continue;
+      if (exact.time_ns < Worth::kNoTime) state->worth = exact;
+      if (exact.time_ns < best->worth.time_ns) {
+        best->choices = state->choices;
+        KeepUseless(&best->choices);
+        best->worth = exact;
+      }
+    }
+  }
+}
+
+}  // namespace plimsoll::planners

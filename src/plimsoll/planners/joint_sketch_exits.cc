@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exits of a sketch: where in its steps swapped gaps begin and end.
+#include <algorithm>
+#include <utility>
+
+#include "plimsoll/planners/joint_sketch_internal.h"
+
+namespace plimsoll::planners {
+namespace {
+
+using plan::Slot;
+using plan::VariableIndex;
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+/// The recorded op of the last step was the last to use the gap's variable before it.
+void Sketch::OpenTrip(std::size_t gap) {
+  std::size_t index = trips_.size();
+  if (model_.gaps[gap].end >= model_.problem.period) {
+    index = 0;
+    while (trips_[index].gap != gap) ++index;
+  } else {
+    trips_.push_back({.gap = gap});
+  }
+  trips_[index].last = step() - 1;
+  trip_of_[At(model_.gaps[gap].variable)] = static_cast<std::int32_t>(index);
+}
+
+/// The recorded op that is the next step uses the variable.
+void Sketch::EndTrip(VariableIndex v) {
+  Touch(v, kHere);
+  trip_of_[At(v)] = -1;
+}
+
+/// Ends the trips around the end.
+void Sketch::CloseAround() {
+  for (std::size_t k = 0; k < around_count_; ++k) {
+    Trip& trip = trips_[k];
+    const Slot length = trip.first + step() - trip.last;
+    trip.around = length >= trip.before - trip.after;
+    if (!trip.around) continue;
+    trip.after = trip.last;
+    trip.before = trip.first;
+  }
+}
+
+void Sketch::Stretch(Trip* trip, Slot from, Slot to) {
+  if (to - from <= trip->before - trip->after) return;
+  trip->after = from;
+  trip->before = to;
+}
+
+/// Takes what is away off the load.
+void Sketch::AddExits() {
+  std::sort(trips_.begin(), trips_.end(), [this](const Trip& a, const Trip& b) {
+    return std::pair(a.after, model_.gaps[a.gap].variable) <
+           std::pair(b.after, model_.gaps[b.gap].variable);
+  });
+  script_.exits.clear();
+  exit_gaps_.clear();
+  tail_bytes_ = load_.tail_bytes;
+  for (const Trip& trip : trips_) {
+    if (!trip.around && trip.before <= trip.after + 1) continue;
+    const std::size_t v = At(model_.gaps[trip.gap].variable);
+    const Bytes held = load_.held_bytes[v];
+    Change(trip.after + 1, -held);
+    if (trip.around) {
+      if (trip.before > 0) tail_bytes_ -= held;  // Else it is back for what follows the last op.
+      Change(step(), held);
+      Change(0, -held);
+    }
+    Change(trip.before, held);
+    script_.exits.push_back(
+        {trip.after, trip.before, trip.around, true, model_.problem.variables[v].size_bytes, held});
+    exit_gaps_.push_back(trip.gap);
+  }
+  MarkSaves();
+}
+
+/// Finds the exits whose variable was not written since it came back from the one before.
+void Sketch::MarkSaves() {
+  std::vector<std::pair<VariableIndex, std::size_t>> order;  // Of exits, by variable and time.
+  for (std::size_t k = 0; k < exit_gaps_.size(); ++k) {
+    order.emplace_back(model_.gaps[exit_gaps_[k]].variable, k);
+  }
+  std::sort(order.begin(), order.end());
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    const VariableIndex v = order[begin].first;
+    while (end < order.size() && order[end].first == v) ++end;
+    if (end - begin < 2) continue;
+    const auto writes = [&](std::size_t k) { return writes_until_[exit_gaps_[order[k].second]]; };
+    bool any = false;
+    for (std::size_t k = begin; k < end; ++k) {
+      bool saves = true;
+      if (k > begin) {
+        saves = writes(k) > writes(k - 1);
+      } else if (model_.problem.variables[At(v)].persistent()) {
+        const auto all = static_cast<std::int32_t>(model_.writers[At(v)].size());
+        saves = writes(begin) > 0 || writes(end - 1) < all;
+      }
+      script_.exits[order[k].second].saves = saves;
+      any = any || saves;
+    }
+    script_.exits[order[begin].second].saves |= !any;
+  }
+}
+
+void Sketch::SumUp() {
+  script_.needs_bytes.resize(base_bytes_.size());
+  Bytes change = 0;
+  highest_bytes_ = 0;
+  for (std::size_t k = 0; k < base_bytes_.size(); ++k) {
+    change += change_bytes_[k];
+    script_.needs_bytes[k] = base_bytes_[k] + change;
+    highest_bytes_ = std::max(highest_bytes_, script_.needs_bytes[k]);
+  }
+  highest_bytes_ = std::max(highest_bytes_, tail_bytes_);
+  if (!script_.needs_bytes.empty()) {
+    script_.needs_bytes[0] = std::max(script_.needs_bytes[0], tail_bytes_);
+  }
+}
+
+}  // namespace plimsoll::planners
