@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
+
+#include "plimsoll/base/check.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -158,6 +161,11 @@ class Pass {
     gap_of_[v] = static_cast<std::int64_t>(g);
   }
 
+  static std::string NotThere(VariableIndex v, std::size_t op) {
+    return "variable " + std::to_string(v) + " is not there when op " + std::to_string(op) +
+           " touches it: its malloc must come before the op, its free behind it";
+  }
+
   template <typename Map>
   void EmitOp(std::size_t source, bool replay, Map&& map) {
     Op op = old_.ops[source];
@@ -167,6 +175,7 @@ class Pass {
     for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
       const Operand& operand = old_.operands[At(first + k)];
       const VariableIndex mapped = map(operand.variable);
+      PLIMSOLL_CHECK(mapped != kNobody, NotThere(operand.variable, source));
       made().operands.push_back({mapped, operand.age});
       last_use_[At(mapped)] = op.position;
       Position& end = made().variables[At(mapped)].end;

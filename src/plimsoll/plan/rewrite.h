@@ -49,7 +49,8 @@ struct RewriteOptions {
 class Rewriter {
  public:
   /// Gaps as by ListGaps(problem, least_bytes). Keeps a reference to the problem.
-  /// REQUIRES: every variable has one instance.
+  /// REQUIRES: every variable has one instance; its malloc comes before the first op that touches
+  /// it, at a lower position, and its free behind the last.
   Rewriter(const Problem& problem, Bytes least_bytes);
 
   const RewriteModel& model() const { return model_; }

@@ -8,6 +8,7 @@
 
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/op_load.h"
+#include "plimsoll/planners/joint_rebuild_internal.h"
 #include "plimsoll/planners/swap_bound.h"
 
 namespace plimsoll::planners {
@@ -17,52 +18,11 @@ constexpr double kNsPerS = 1e9;
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-/// A variable that comes and goes within the iteration, or is persistent.
-struct Touched {
-  Bytes size_bytes = 0;
-  std::vector<plan::OpIndex> touched;  ///< In program order.
-  std::vector<plan::OpIndex> writers;
-};
-
-/// One of them that is away while an op runs, or may be.
+/// A variable that is away while an op runs, or may be.
 struct Candidate {
   double bytes = 0;
   plan::OpIndex written = 0;  ///< By whom it is first written, or touched if by nobody.
   plan::OpIndex needed = 0;   ///< Who touches it next.
-};
-
-/// Bytes that can be rebuilt, and the time per byte.
-struct Rebuildable {
-  double ns_per_byte = 0;
-  double bytes = 0;
-};
-
-/// R(r): the least time of replays that rebuild r bytes.
-class RebuildTime {
- public:
-  explicit RebuildTime(std::vector<Rebuildable> parts) {
-    std::sort(parts.begin(), parts.end(), [](const Rebuildable& a, const Rebuildable& b) {
-      return a.ns_per_byte < b.ns_per_byte;
-    });
-    for (const Rebuildable& part : parts) {
-      bytes_.push_back(bytes_.back() + part.bytes);
-      ns_.push_back(ns_.back() + part.bytes * part.ns_per_byte);
-    }
-  }
-
-  double total_bytes() const { return bytes_.back(); }
-  double operator()(double bytes) const {
-    if (bytes >= bytes_.back()) return ns_.back();
-    const auto above = static_cast<std::size_t>(
-        std::upper_bound(bytes_.begin(), bytes_.end(), bytes) - bytes_.begin());
-    if (above == 0) return 0;
-    const double share = (bytes - bytes_[above - 1]) / (bytes_[above] - bytes_[above - 1]);
-    return ns_[above - 1] + share * (ns_[above] - ns_[above - 1]);
-  }
-
- private:
-  std::vector<double> bytes_{0};  // Of the parts so far, cheapest first.
-  std::vector<double> ns_{0};
 };
 
 /// What the proof knows about one op.
@@ -119,8 +79,7 @@ class Bounder {
         machine_(machine),
         limit_bytes_(limit_bytes),
         may_recompute_(may_recompute),
-        loads_(plan::LoadOps(problem)),
-        written_bytes_(problem.ops.size(), 0) {
+        loads_(plan::LoadOps(problem)) {
     for (const plan::Op& op : problem.ops) {
       until_ns_.push_back(until_ns_.back() + static_cast<double>(op.duration_ns));
     }
@@ -129,8 +88,12 @@ class Bounder {
 
   double Run() {
     double bound = 0;
+    Rebuilder rebuilder(problem_, inside_, inside_index_);
     for (const plan::OpIndex op : ChooseOps()) {
-      bound = std::max(bound, LeastIterationNs(MakeSlot(op), machine_));
+      for (const bool inputs : {false, true}) {
+        if (inputs && !may_recompute_) continue;
+        bound = std::max(bound, LeastIterationNs(MakeSlot(op, inputs, &rebuilder), machine_));
+      }
     }
     return bound;
   }
@@ -138,6 +101,7 @@ class Bounder {
  private:
   void ListVariables() {
     const std::vector<std::vector<plan::Access>> accesses = plan::ListAccesses(problem_);
+    inside_index_.assign(accesses.size(), -1);
     for (std::size_t v = 0; v < accesses.size(); ++v) {
       const plan::Variable& variable = problem_.variables[v];
       if (variable.persistent() && accesses[v].empty()) stuck_bytes_ += variable.size_bytes;
@@ -148,6 +112,7 @@ class Bounder {
         touched.touched.push_back(access.op);
         if (access.writes) touched.writers.push_back(access.op);
       }
+      if (!variable.persistent()) inside_index_[v] = static_cast<std::int32_t>(inside_.size());
       (variable.persistent() ? persistent_ : inside_).push_back(std::move(touched));
     }
   }
@@ -174,17 +139,21 @@ class Bounder {
     return chosen;
   }
 
-  Slot MakeSlot(plan::OpIndex op) {
+  /// With `inputs`, dead inputs of what is recomputed may be moved, too, and have their price.
+  Slot MakeSlot(plan::OpIndex op, bool inputs, Rebuilder* rebuilder) const {
     const plan::OpLoad& load = loads_[At(op)];
-    const std::vector<const Touched*> away = ListAway(op);
+    const std::vector<std::size_t> away = ListAway(op);
     Slot slot;
     slot.excess_bytes = static_cast<double>(Excess(op));
     slot.clean_bytes = static_cast<double>(load.clean_bytes);
     slot.before_ns = until_ns_[At(op)];
     slot.behind_ns = until_ns_.back() - until_ns_[At(op)];
     std::vector<Candidate> moved;
-    for (const Touched* touched : away) moved.push_back(ToCandidate(*touched, op));
+    for (const std::size_t v : away) moved.push_back(ToCandidate(inside_[v], op));
     for (const Candidate& x : moved) slot.candidate_bytes += x.bytes;
+    const double candidate_bytes = slot.candidate_bytes;
+    if (may_recompute_) slot.rebuild = RebuildTime(rebuilder->List(away, op, inputs));
+    if (inputs) AddDeadInputs(rebuilder->dead_inputs(), &moved, &slot);
     slot.out_lead_ns = OutLead(&moved);
     for (const Touched& touched : persistent_) {
       if (touched.touched.back() <= op || Touches(touched, op)) continue;
@@ -194,10 +163,18 @@ class Bounder {
     slot.in_lead_ns = InLead(&moved);
     slot.free_bytes =
         std::max(static_cast<double>(load.held_bytes - load.touched_bytes - stuck_bytes_) -
-                     slot.candidate_bytes - slot.later_bytes,
+                     candidate_bytes - slot.later_bytes,
                  0.0);
-    if (may_recompute_) slot.rebuild = RebuildTime(ListRebuildable(away, op));
     return slot;
+  }
+
+  void AddDeadInputs(const std::vector<DeadInput>& dead, std::vector<Candidate>* moved,
+                     Slot* slot) const {
+    for (const DeadInput& x : dead) {
+      const Touched& inside = inside_[x.variable];
+      moved->push_back({static_cast<double>(inside.size_bytes), inside.writers.front(), x.needed});
+      slot->candidate_bytes += moved->back().bytes;
+    }
   }
 
   static bool Touches(const Touched& variable, plan::OpIndex op) {
@@ -205,12 +182,12 @@ class Bounder {
   }
 
   /// Returns the variables of the iteration that are held at an op which does not touch them.
-  std::vector<const Touched*> ListAway(plan::OpIndex op) const {
-    std::vector<const Touched*> away;
-    for (const Touched& inside : inside_) {
+  std::vector<std::size_t> ListAway(plan::OpIndex op) const {
+    std::vector<std::size_t> away;
+    for (std::size_t v = 0; v < inside_.size(); ++v) {
+      const Touched& inside = inside_[v];
       if (inside.touched.front() >= op || inside.touched.back() <= op) continue;
-      if (Touches(inside, op)) continue;
-      away.push_back(&inside);
+      if (!Touches(inside, op)) away.push_back(v);
     }
     return away;
   }
@@ -251,45 +228,14 @@ class Bounder {
     return lead;
   }
 
-  /// Calls `visit` for every op that has written the variable before `op`.
-  template <typename Visit>
-  static void ForWriters(const Touched& inside, plan::OpIndex op, Visit visit) {
-    for (const plan::OpIndex writer : inside.writers) {
-      if (writer >= op) return;
-      visit(At(writer));
-    }
-  }
-
-  std::vector<Rebuildable> ListRebuildable(const std::vector<const Touched*>& away,
-                                           plan::OpIndex op) {
-    std::fill(written_bytes_.begin(), written_bytes_.end(), 0);
-    for (const Touched* inside : away) {
-      ForWriters(*inside, op, [&](std::size_t writer) {
-        written_bytes_[writer] += static_cast<double>(inside->size_bytes);
-      });
-    }
-    std::vector<Rebuildable> parts;
-    for (const Touched* inside : away) {
-      Rebuildable part{0, static_cast<double>(inside->size_bytes)};
-      bool possible = true;
-      ForWriters(*inside, op, [&](std::size_t writer) {
-        possible = possible && problem_.ops[writer].traits.replayable;
-        part.ns_per_byte +=
-            static_cast<double>(problem_.ops[writer].duration_ns) / written_bytes_[writer];
-      });
-      if (possible) parts.push_back(part);
-    }
-    return parts;
-  }
-
   const plan::Problem& problem_;
   const plan::Machine& machine_;
   const Bytes limit_bytes_;
   const bool may_recompute_;
   const std::vector<plan::OpLoad> loads_;
-  std::vector<double> written_bytes_;  // Per op: of the candidates at hand.
-  std::vector<double> until_ns_{0};    // Per op, and at the end: the time of all ops before it.
+  std::vector<double> until_ns_{0};  // Per op, and at the end: the time of all ops before it.
   std::vector<Touched> inside_;
+  std::vector<std::int32_t> inside_index_;  // Per variable: its place there, or -1.
   std::vector<Touched> persistent_;
   Bytes stuck_bytes_ = 0;  // Of what no op touches: it stays.
 };

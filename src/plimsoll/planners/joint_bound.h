@@ -50,8 +50,40 @@ namespace plimsoll::planners {
 /// again is not rebuilt. All of this only lowers the result, and makes it convex in x: the best
 /// plan's x is found by ternary search.
 ///
+/// A second bound, of which the higher is taken, also counts what replays read. Let a candidate's
+/// writer have read u, which is *dead*: of this iteration, and last touched before p. If the
+/// candidate is recomputed, then behind p some version of u is there to be read, and one of these
+/// holds:
+///
+///   - u is on the device when p begins. It is none of what is held, so that its bytes are missing
+///     there: E is larger by them.
+///   - It is not, and comes in by the link behind p. Then the host has it, it went out before p,
+///   and
+///     it counts in x. But nothing of what is held is on the host for it: of the E bytes, x less
+///     these come in.
+///   - Neither. Then all that had written u before its first such reader runs again behind p.
+///
+/// The first two are the same: u is *held*, r must be larger by its bytes. Let d be 1 for what is
+/// recomputed and 0 for other candidates, and h and e be 1 for dead inputs that are held or
+/// rebuilt. Then h(u) + e(u) >= d(v) for each of the candidates that are made of u, and so for
+/// their mean, weighted by bytes: each has to see to its share of u. Ops are shared out by bytes
+/// over candidates and dead inputs. So the best plan satisfies, with sums over candidates v, dead
+/// inputs u, ops o and what these have written,
+///
+///     sum of bytes(v) d(v) - sum of bytes(u) h(u)  >=  E - x
+///     h(u) + e(u)  >=  sum of share(u, v) d(v)
+///     replays  >=  sum of time(o) share(o, w) (d or e)(w)
+///
+/// R(r) is the least of the last for r = E - x with all of d, h and e anywhere from 0 to 1. That
+/// falls apart by candidates: a part of v is worth its bytes less its share of dead inputs that are
+/// held, and takes its share of the writers of v and of dead inputs that are rebuilt. Each input is
+/// rebuilt rather than held from some price of bytes on, so that v is a chain of pieces that are
+/// ever dearer, and the cheapest pieces of all are taken. What dead inputs were made of is left
+/// open. Leads count dead inputs among what may have gone out and come in, with the last op that
+/// needs anything made of them.
+///
 /// Any set of ops p gives a bound. Those with the largest excess are taken, and as many spread over
-/// the iteration. Neither latencies, alignment nor what replays read are counted.
+/// the iteration. Neither latencies nor alignment are counted.
 ///
 /// O(n log n) in variables and operands for each of at most 2 * kJointBoundSlots ops.
 /// REQUIRES: every variable of the problem has one instance (plan::Unroll()).

@@ -105,6 +105,58 @@ TEST(JointBoundTest, SharesAnOpAmongAllThatItWrites) {
   EXPECT_NEAR(static_cast<double>(JointBound(problem, OneBytePerNs(), 6000)), 250, 1);
 }
 
+/// Variable 1 is made of 0, which nobody else reads, and is away while the third op runs.
+plan::Problem MadeOfTheDead(Bytes dead_bytes) {
+  plan::Problem problem;
+  problem.op_names = {"op"};
+  plan::AddTimedOp(70, {}, {0}, &problem);
+  plan::AddTimedOp(10, {0}, {1}, &problem);
+  plan::AddTimedOp(100, {}, {2}, &problem);
+  plan::AddTimedOp(100, {1}, {}, &problem);
+  for (plan::Op& op : problem.ops) op.position = 3 * op.position + 1;
+  problem.period = 12;
+  for (plan::Op& op : problem.ops) op.traits.replayable = true;
+  plan::AddVariable(dead_bytes, 0, 5, &problem);
+  plan::AddVariable(1000, 3, 11, &problem);
+  plan::AddVariable(3000, 6, 8, &problem);
+  return problem;
+}
+
+TEST(JointBoundTest, RebuildsDeadInputsThatAreTooLargeToHold) {
+  const plan::Machine slow = {"test", 0, 0, 1e6, 1e6, 1e6, 1e6};
+  const plan::Problem problem = MadeOfTheDead(2000);
+  EXPECT_NEAR(static_cast<double>(JointBound(problem, slow, 3000)), 280 + 10 + 70, 1);
+  EXPECT_EQ(Planned(problem, slow, 3000), 360);
+}
+
+TEST(JointBoundTest, HoldsDeadInputsThatAreSmall) {
+  const plan::Machine slow = {"test", 0, 0, 1e6, 1e6, 1e6, 1e6};
+  const plan::Problem problem = MadeOfTheDead(100);
+  EXPECT_NEAR(static_cast<double>(JointBound(problem, slow, 3100)), 280 + 10, 1);
+  EXPECT_EQ(Planned(problem, slow, 3100), 290);
+}
+
+TEST(JointBoundTest, HoldsADeadInputOnceForAllThatIsMadeOfIt) {
+  plan::Problem problem;
+  problem.op_names = {"op"};
+  plan::AddTimedOp(70, {}, {0}, &problem);
+  plan::AddTimedOp(10, {0}, {1}, &problem);
+  plan::AddTimedOp(10, {0}, {2}, &problem);
+  plan::AddTimedOp(100, {}, {3}, &problem);
+  plan::AddTimedOp(100, {1, 2}, {}, &problem);
+  for (plan::Op& op : problem.ops) op.position = 3 * op.position + 1;
+  problem.period = 15;
+  for (plan::Op& op : problem.ops) op.traits.replayable = true;
+  plan::AddVariable(1000, 0, 8, &problem);
+  plan::AddVariable(1000, 3, 14, &problem);
+  plan::AddVariable(1000, 6, 14, &problem);
+  plan::AddVariable(3000, 9, 11, &problem);
+  const plan::Machine slow = {"test", 0, 0, 1e6, 1e6, 1e6, 1e6};
+  // One of both must go; both are rebuilt from what is held in their place.
+  EXPECT_NEAR(static_cast<double>(JointBound(problem, slow, 4000)), 290 + 20, 1);
+  EXPECT_EQ(Planned(problem, slow, 4000), 310);
+}
+
 TEST(JointBoundTest, WeightsAreAwayForNothingButTheLink) {
   plan::Problem problem = OneAway();
   plan::AddPersistent(1000, &problem);
