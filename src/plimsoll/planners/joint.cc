@@ -53,15 +53,18 @@ constexpr int kMostFirst = 16;
 struct Start {
   double share;  ///< JointSearch::FillLink(); 0: the link is left empty at first.
   bool area;     ///< JointSearch::Reduce()
+  plan::OpIndex horizon = plan::Rewriter::kFar;
 };
-constexpr std::array<Start, 8> kStarts = {{{0.6, false},
-                                           {0, true},
-                                           {0.75, true},
-                                           {0.4, false},
-                                           {0.6, true},
-                                           {0.75, false},
-                                           {0.4, true},
-                                           {0, false}}};
+constexpr std::array<Start, 10> kStarts = {{{0.6, false},
+                                            {0, true},
+                                            {0.75, true},
+                                            {0.4, false},
+                                            {0.6, true},
+                                            {0.75, false},
+                                            {0, true, 24},
+                                            {0, false, 0},
+                                            {0.4, true},
+                                            {0, false}}};
 
 class Joint {
  public:
@@ -126,6 +129,7 @@ class Joint {
   Scored Begin(const Start& start) {
     const JointSearch::IsOver is_over = UntilFound();
     Scored state = Empty();
+    state.choices.horizon = start.horizon;
     if (start.share > 0) search_.FillLink(&state, start.share, is_over);
     search_.Descend(&state, start.area, is_over);
     if (state.worth.time_ns == Worth::kNoTime) return state;

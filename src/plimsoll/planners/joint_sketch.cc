@@ -160,11 +160,15 @@ bool Sketch::RunRecorded(OpIndex op) {
   current_ = op;
   const Slot first = step();
   if (!BringBack(op)) return false;
-  if (step() > first) late_.emplace_back(op, step() - op);
+  const bool replays = step() > first;
+  if (replays) {
+    late_.emplace_back(op, step() - op);
+    base_bytes_[At(first)] = std::max(base_bytes_[At(first)], load_.head_bytes[i]);
+  }
   for (const std::size_t g : gaps_before_[i]) {
     if (trip_of_[At(model_.gaps[g].variable)] >= 0) EndTrip(model_.gaps[g].variable);
   }
-  AddStep(durations_ns_[i], load_.slot_bytes[i]);
+  AddStep(durations_ns_[i], replays ? load_.rest_bytes[i] : load_.slot_bytes[i]);
   for (const std::size_t g : model_.gaps_after[i]) {
     const std::size_t v = At(model_.gaps[g].variable);
     if (choices_->gaps[g] == Choice::kSwap) {

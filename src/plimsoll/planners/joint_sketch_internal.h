@@ -26,12 +26,14 @@ struct Choices {
 struct RecordedLoad {
   RecordedLoad(const plan::RewriteModel& model, Bytes alignment);
 
-  std::vector<Bytes> held_bytes;         ///< Per variable: its size, aligned.
-  std::vector<Bytes> slot_bytes;         ///< Per op: the highest from behind the op before it.
-  std::vector<Bytes> between_bytes;      ///< Per op: before it, behind the frees that come at once.
-  std::vector<Bytes> scratch_bytes;      ///< Per op: its workspaces, all at once.
-  Bytes tail_bytes = 0;                  ///< The highest behind the last op.
-  std::vector<std::size_t> first_event;  ///< Per op, and one behind: into RewriteModel::events.
+  std::vector<Bytes> held_bytes;     ///< Per variable: its size, aligned.
+  std::vector<Bytes> slot_bytes;     ///< Per op: the highest from behind the op before it.
+  std::vector<Bytes> head_bytes;     ///< Per op: of that, while the frees come that come at once.
+  std::vector<Bytes> rest_bytes;     ///< And from then on.
+  std::vector<Bytes> between_bytes;  ///< Per op: before it, behind the frees that come at once.
+  std::vector<Bytes> scratch_bytes;  ///< Per op: its workspaces, all at once.
+  Bytes tail_bytes = 0;              ///< The highest behind the last op.
+  std::vector<std::size_t> first_event;   ///< Per op, and one behind: into RewriteModel::events.
   std::vector<std::size_t> first_malloc;  ///< Per op: the end of those frees.
 };
 

@@ -33,9 +33,15 @@ RecordedLoad::RecordedLoad(const plan::RewriteModel& model, Bytes alignment) {
     }
     first_malloc.push_back(frees_end);
     between_bytes.push_back(between);
-    Bytes highest = 0;
-    for (; position <= end; ++position) highest = std::max(highest, load[At(position)]);
-    slot_bytes.push_back(highest);
+    Bytes head = 0;
+    const plan::Position frees =
+        frees_end > first_event.back() ? model.events[frees_end - 1].position + 1 : position;
+    for (; position < frees; ++position) head = std::max(head, load[At(position)]);
+    Bytes rest = 0;
+    for (; position <= end; ++position) rest = std::max(rest, load[At(position)]);
+    head_bytes.push_back(head);
+    rest_bytes.push_back(rest);
+    slot_bytes.push_back(std::max(head, rest));
     Bytes scratch = 0;
     for (const plan::VariableIndex v : model.workspaces[i]) scratch += held_bytes[At(v)];
     scratch_bytes.push_back(scratch);
