@@ -30,8 +30,8 @@
 namespace plimsoll::planners {
 namespace {
 
-/// How much of the iteration a random change may cost, at first.
-constexpr double kHeat = 0.001;
+/// Of the overhead, what a random change may cost at first.
+constexpr double kHeat = 0.02;
 /// How many choices are looked at between two looks at the clock's progress.
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
@@ -93,11 +93,13 @@ class Joint {
       if (made_->plan() == nullptr) return std::move(*made_);
       made_ns_ = sim::Simulate(*made_->plan()).iteration_ns;
     }
-    TakeBetterRival();
+    if (!IsStopped()) TakeBetterRival();
     return std::move(*made_);
   }
 
  private:
+  bool IsStopped() const { return question_.options.stop && question_.options.stop(); }
+
   /// How much of the budget is spent.
   double Progress() const {
     const PlannerOptions& options = question_.options;
@@ -106,10 +108,7 @@ class Joint {
     }
     return 1 - deadline_.remaining_seconds() / options.time_budget_seconds;
   }
-  bool IsOver(double progress = 1) const {
-    const auto& stop = question_.options.stop;
-    return Progress() >= progress || (stop && stop());
-  }
+  bool IsOver(double progress = 1) const { return Progress() >= progress || IsStopped(); }
   JointSearch::IsOver Until(double progress) const {
     return [this, progress] { return IsOver(progress); };
   }
@@ -178,7 +177,8 @@ class Joint {
       while (!IsOver(end) && best.worth.time_ns > base_ns_) {
         // As cold at the end of each as at the end of all.
         const double cold = std::clamp((end - Progress()) / each, 0.0, 1.0);
-        const double heat = kHeat * static_cast<double>(base_ns_) * cold * cold;
+        const double heat =
+            kHeat * static_cast<double>(best.worth.time_ns - base_ns_) * cold * cold;
         search_.Anneal(&state, &best, kChunk, heat, Until(end));
       }
       if (best.worth.time_ns < winner.worth.time_ns) winner = std::move(best);
@@ -269,6 +269,12 @@ class Joint {
   void Search(std::size_t next) {
     if (made_ns_ <= base_ns_) return;
     search_.Activate(best_.choices);
+    if (!search_.CanChange()) {
+      // Nothing need go for the limit itself, but what stays cannot be placed.
+      if (!GoBack()) return;
+      search_.Activate(best_.choices);
+      if (!search_.CanChange()) return;
+    }
     Enter(best_);
     // In a long iteration, starts take what the search from one of them needs.
     const double starts_end = search_.IsSmall() ? kStartsEnd : kStartsEndIfLarge;
@@ -298,7 +304,8 @@ class Joint {
 
   void AnnealOn(Scored* state) {
     const double cold = std::clamp((1 - Progress()) / (1 - kHeatsEnd), 0.0, 1.0);
-    const double heat = kHeat / 4 * static_cast<double>(base_ns_) * cold * cold;
+    const double heat =
+        kHeat / 4 * static_cast<double>(best_.worth.time_ns - base_ns_) * cold * cold;
     search_.Anneal(state, &best_, kChunk, heat, Until(1));
   }
 
@@ -317,8 +324,10 @@ class Joint {
             plan::PredictIteration(question_.problem, decide(limit), question_.machine,
                                    ToScheduleOptions(question_.options));
         if (!predicted) continue;
-        close = close || *predicted < made_ns_ + made_ns_ / 4;
-        if (*predicted < made_ns_) Take(MakeFit(question_, decide, made_ns_));
+        // With less load than the limit allows, it may do better than at the limit.
+        if (*predicted > made_ns_ + made_ns_ / 2) continue;
+        close = true;
+        Take(MakeFit(question_, decide, made_ns_));
       } else if (rival.choose != nullptr && search_.IsSmall()) {
         const JointState state = ConsiderRival(rival, question_, limit, &evaluator_);
         const auto made_ns = static_cast<double>(made_ns_);

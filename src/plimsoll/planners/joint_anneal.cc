@@ -15,6 +15,7 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kRecreateOneIn = 50;
+constexpr std::size_t kFewOps = 300;
 
 }  // namespace
 
@@ -160,6 +161,8 @@ void JointSearch::Recreate(Scored* state, const IsOver& is_over) {
 void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, double heat_ns,
                          const IsOver& is_over) {
   if (active_.empty()) return;
+  // A rehearsal of a short iteration takes no longer than the rest.
+  const bool roughly = rewriter_.problem().ops.size() > kFewOps;
   const std::int64_t end = evaluations_ + evaluations;
   Scored next = *state;
   while (evaluations_ < end && !is_over()) {
@@ -173,7 +176,7 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
     const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
     const double slack = -heat_ns * std::log(std::max(chance, 1e-9));
     const auto worst = state->worth.time_ns + static_cast<Nanoseconds>(slack);
-    if (!Time(next.choices, &next.worth, worst, true) || next.worth.time_ns > worst) continue;
+    if (!Time(next.choices, &next.worth, worst, roughly) || next.worth.time_ns > worst) continue;
     std::swap(*state, next);
     KeepUseless(&state->choices);
     ghosts_.clear();

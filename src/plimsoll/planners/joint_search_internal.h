@@ -76,6 +76,8 @@ class JointSearch {
               const IsOver& is_over);
   /// Lists the gaps that may matter for the target.
   void Activate(const Choices& choices);
+  /// Whether any does.
+  bool CanChange() const { return !active_.empty(); }
 
   /// Whether there is time to look at every gap.
   bool IsSmall() const;
