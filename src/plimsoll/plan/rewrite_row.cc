@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "plimsoll/plan/rewrite_model.h"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -12,20 +14,8 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr VariableIndex kNobody = -1;
 
-/// How an op uses a variable: one entry for all its operands that name it.
-struct Use {
-  VariableIndex variable = 0;
-  std::int32_t version = 0;  ///< In writes since the malloc, before the op.
-  bool reads = false;        ///< Not counting state.
-  bool writes = false;       ///< Or updates it on the side.
-  bool state = false;        ///< Nothing but state.
-};
-
-struct Event {
-  Position position = 0;
-  VariableIndex variable = 0;
-  bool is_malloc = false;
-};
+using Use = RewriteModel::Use;
+using Event = RewriteModel::Event;
 
 /// Where the newest variable that stands for a recorded one is, and what it holds.
 struct Holder {
@@ -37,15 +27,9 @@ class RowPass {
  public:
   explicit RowPass(const Problem& problem)
       : old_(problem),
-        uses_(problem.ops.size()),
-        replayable_(problem.ops.size()),
-        workspaces_(problem.ops.size()),
+        model_(problem, kMaxBytes),  // Gaps do not matter here.
         holder_(problem.variables.size()),
-        new_position_(At(problem.period) + 1, 0) {
-    ListUses();
-    ListWorkspaces();
-    ListEvents();
-  }
+        new_position_(At(problem.period) + 1, 0) {}
 
   std::optional<Rewritten> Run(const std::vector<OpIndex>& row) {
     Start();
@@ -63,66 +47,12 @@ class RowPass {
  private:
   Problem& made() { return result_.problem; }
 
-  bool IsInside(VariableIndex v) const {
-    const Variable& x = old_.variables[At(v)];
-    return !x.persistent() && x.end <= old_.period;
-  }
-
-  void ListUses() {
-    std::vector<std::int32_t> version(old_.variables.size(), 0);
-    for (std::size_t i = 0; i < old_.ops.size(); ++i) {
-      const Op& op = old_.ops[i];
-      replayable_[i] = op.traits.replayable;
-      for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
-        const Operand& operand = old_.operands[At(op.first_operand + k)];
-        if (operand.age != 0) replayable_[i] = false;
-        const bool writes = k >= op.read_count;
-        AddUse(i, operand.variable, writes,
-               !writes && k < 32 && (op.traits.state_reads >> k & 1) != 0, version);
-      }
-      for (Use& use : uses_[i]) {
-        use.state = use.state && !use.reads;
-        if (!use.writes) continue;
-        if (!IsInside(use.variable) && !use.state) replayable_[i] = false;
-        ++version[At(use.variable)];
-      }
-    }
-  }
-
-  void AddUse(std::size_t op, VariableIndex v, bool writes, bool state,
-              const std::vector<std::int32_t>& version) {
-    std::vector<Use>& own = uses_[op];
-    auto use = std::find_if(own.begin(), own.end(), [v](const Use& x) { return x.variable == v; });
-    if (use == own.end()) {
-      own.push_back({v, version[At(v)], false, false, false});
-      use = std::prev(own.end());
-    }
-    use->reads = use->reads || (!writes && !state);
-    use->writes = use->writes || writes || state;
-    use->state = use->state || state;
-  }
-
-  void ListWorkspaces() {
-    const std::vector<std::vector<Access>> accesses = ListAccesses(old_);
-    for (std::size_t v = 0; v < old_.variables.size(); ++v) {
-      if (old_.variables[v].kind != VariableKind::kWorkspace || accesses[v].empty()) continue;
-      workspaces_[At(accesses[v].front().op)].push_back(static_cast<VariableIndex>(v));
-    }
-  }
-
-  void ListEvents() {
-    for (std::size_t v = 0; v < old_.variables.size(); ++v) {
-      const Variable& x = old_.variables[v];
-      if (x.persistent()) continue;
-      const auto index = static_cast<VariableIndex>(v);
-      events_.push_back({x.begin, index, true});
-      const bool at_end = x.end == old_.period;
-      events_.push_back(
-          {at_end ? x.end : x.end % std::max<Position>(old_.period, 1), index, false});
-    }
-    std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
-      return std::pair(a.position, a.is_malloc) < std::pair(b.position, b.is_malloc);
-    });
+  /// An op that writes what lives around the end finds it changed when it runs again.
+  bool IsReplayable(std::size_t op) const {
+    return model_.replayable[op] &&
+           std::none_of(model_.uses[op].begin(), model_.uses[op].end(), [&](const Use& use) {
+             return use.writes && !use.state && !model_.IsInside(use.variable);
+           });
   }
 
   void Start() {
@@ -134,7 +64,7 @@ class RowPass {
     for (std::size_t v = 0; v < old_.variables.size(); ++v) {
       const auto index = static_cast<VariableIndex>(v);
       // Around the end, or all along: there from the beginning on, and only once.
-      if (!IsInside(index)) holder_[v] = {AddVariable(index), 0};
+      if (!model_.IsInside(index)) holder_[v] = {AddVariable(index), 0};
     }
     around_count_ = made().variables.size();
   }
@@ -161,8 +91,9 @@ class RowPass {
 
   /// Takes over recorded mallocs and frees up to a position; or only the frees that come first.
   void TakeEvents(Position end, bool frees_only) {
-    for (; next_event_ < events_.size() && events_[next_event_].position < end; ++next_event_) {
-      const Event& event = events_[next_event_];
+    for (; next_event_ < model_.events.size() && model_.events[next_event_].position < end;
+         ++next_event_) {
+      const Event& event = model_.events[next_event_];
       if (frees_only && event.is_malloc) return;
       TakeEvent(event);
     }
@@ -171,7 +102,7 @@ class RowPass {
   void TakeEvent(const Event& event) {
     Holder& holder = holder_[At(event.variable)];
     new_position_[At(event.position)] = next_position_;
-    if (IsInside(event.variable)) {
+    if (model_.IsInside(event.variable)) {
       if (event.is_malloc) {
         holder = {AddVariable(event.variable), 0};
       } else if (holder.variable != kNobody) {
@@ -187,7 +118,7 @@ class RowPass {
     const Op& op = old_.ops[i];
     TakeEvents(op.position, false);
     new_position_[At(op.position)] = next_position_;
-    for (const Use& use : uses_[i]) {
+    for (const Use& use : model_.uses[i]) {
       Holder& holder = holder_[At(use.variable)];
       if (holder.variable == kNobody || holder.version != use.version) return false;
       if (use.writes) ++holder.version;
@@ -198,11 +129,11 @@ class RowPass {
 
   /// `next` is the recorded op that comes next.
   bool RunAgain(std::size_t i, OpIndex next) {
-    if (!replayable_[i]) return false;
+    if (!IsReplayable(i)) return false;
     if (At(next) < old_.ops.size()) TakeEvents(old_.ops[At(next)].position, true);
     std::map<VariableIndex, VariableIndex> mapped;
     std::vector<VariableIndex> scratch;
-    for (const Use& use : uses_[i]) {
+    for (const Use& use : model_.uses[i]) {
       Holder& holder = holder_[At(use.variable)];
       if (use.state) {
         mapped[use.variable] = AddForReplay(use.variable);
@@ -214,7 +145,7 @@ class RowPass {
       if (use.writes) ++holder.version;
       mapped[use.variable] = holder.variable;
     }
-    for (const VariableIndex v : workspaces_[i]) scratch.push_back(AddForReplay(v));
+    for (const VariableIndex v : model_.workspaces[i]) scratch.push_back(AddForReplay(v));
     Emit(i, true, [&](VariableIndex v) { return mapped.at(v); });
     for (const VariableIndex v : scratch) last_use_[At(v)] = made().ops.back().position;
     return true;
@@ -281,10 +212,7 @@ class RowPass {
   const Problem& old_;
   Rewritten result_;
   // Per recorded op.
-  std::vector<std::vector<Use>> uses_;
-  std::vector<bool> replayable_;
-  std::vector<std::vector<VariableIndex>> workspaces_;
-  std::vector<Event> events_;           // In order.
+  const RewriteModel model_;
   std::vector<Holder> holder_;          // Per recorded variable.
   std::vector<Position> new_position_;  // Per recorded position of an event.
   std::size_t around_count_ = 0;  // Variables that are there from the beginning on, the first ones.
