@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "chain_files.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/parse.h"
@@ -93,22 +94,6 @@ void RunAll(const std::vector<std::string>& paths, int limits) {
              static_cast<double>(kBandwidth) * 1e-9, table.Render());
 }
 
-/// Replaces folders by the JSON files in them.
-std::vector<std::string> Expand(const std::vector<std::string>& arguments) {
-  std::vector<std::string> paths;
-  for (const std::string& argument : arguments) {
-    if (!std::filesystem::is_directory(argument)) {
-      paths.push_back(argument);
-      continue;
-    }
-    for (const auto& entry : std::filesystem::directory_iterator(argument)) {
-      if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 }  // namespace
 }  // namespace plimsoll
 
@@ -124,7 +109,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    plimsoll::RunAll(plimsoll::Expand(arguments), limits);
+    plimsoll::RunAll(plimsoll::ExpandFolders(arguments), limits);
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "chain_plans: {}\n", error.what());

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "chain_files.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/parse.h"
@@ -364,24 +365,6 @@ void RunAll(const Options& options) {
   if (options.random > 0) PrintRandom(options.random);
 }
 
-/// Replaces folders by the JSON files in them.
-std::vector<std::string> Expand(const std::vector<std::string>& arguments) {
-  std::vector<std::string> paths;
-  for (const std::string& argument : arguments) {
-    if (!std::filesystem::is_directory(argument)) {
-      paths.push_back(argument);
-      continue;
-    }
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(argument)) {
-      if (entry.path().extension() == ".json") found.push_back(entry.path().string());
-    }
-    std::sort(found.begin(), found.end());
-    paths.insert(paths.end(), found.begin(), found.end());
-  }
-  return paths;
-}
-
 /// Returns nothing if the arguments make no sense.
 std::optional<Options> ParseArguments(const std::vector<std::string>& arguments) {
   Options options;
@@ -406,7 +389,7 @@ std::optional<Options> ParseArguments(const std::vector<std::string>& arguments)
     }
     ++k;
   }
-  for (const std::string& path : Expand(inputs)) {
+  for (const std::string& path : ExpandFolders(inputs)) {
     const std::string name = std::filesystem::path(path).stem().string();
     if (name.find(options.chain) != std::string::npos) options.paths.push_back(path);
   }

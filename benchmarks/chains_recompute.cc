@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "chain_files.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/parse.h"
@@ -267,22 +268,6 @@ void RunAll(const Options& options) {
   }
 }
 
-/// Replaces folders by the JSON files in them.
-std::vector<std::string> Expand(const std::vector<std::string>& arguments) {
-  std::vector<std::string> paths;
-  for (const std::string& argument : arguments) {
-    if (!std::filesystem::is_directory(argument)) {
-      paths.push_back(argument);
-      continue;
-    }
-    for (const auto& entry : std::filesystem::directory_iterator(argument)) {
-      if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 /// Returns nothing if the arguments make no sense.
 std::optional<Options> ParseArguments(const std::vector<std::string>& arguments) {
   Options options;
@@ -308,7 +293,7 @@ std::optional<Options> ParseArguments(const std::vector<std::string>& arguments)
       return std::nullopt;
     }
   }
-  for (const std::string& path : Expand(inputs)) {
+  for (const std::string& path : ExpandFolders(inputs)) {
     const std::string name = std::filesystem::path(path).stem().string();
     if (name.find(options.chain) != std::string::npos) options.paths.push_back(path);
   }

@@ -13,13 +13,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Options {
-  PlanSettings settings;
-  std::string limits = "80%,60%,50%";
-  std::string planners = "all";
-  bool json = false;
-  bool csv = false;
-};
+using Options = ComparisonSettings;
 
 void Print(const Options& options, const std::vector<PlanRow>& rows, const std::string& link) {
   if (options.json) {
@@ -37,7 +31,7 @@ ExitCode Run(const Options& options) {
   const Interrupt interrupt;
   const std::vector<const planners::Planner*> chosen =
       ParsePlanners("--planners", options.planners);
-  const PlanInput input = ReadPlanInput(options.settings);
+  const PlanInput input = ReadPlanInput(options.plan);
   const std::vector<Bytes> limits = ParseLimits("--limits", options.limits, input.peak_load_bytes);
   const std::vector<PlanRow> rows = AskAll(input, limits, chosen, interrupt);
   Print(options, rows, input.machine.name);
@@ -51,15 +45,9 @@ ExitCode Run(const Options& options) {
 void AddCompareCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("compare", "Compare planners under memory limits");
   auto options = std::make_shared<Options>();
-  AddPlanSettings(command, &options->settings);
-  command
-      ->add_option("--limits", options->limits,
-                   "Sizes, or percentages of the peak load, such as 80%,4GiB")
-      ->capture_default_str();
-  command->add_option("--planners", options->planners, "Planners by name, or all")
-      ->capture_default_str();
-  CLI::Option* json = command->add_flag("--json", options->json, "Print an array of rows");
-  command->add_flag("--csv", options->csv, "Print rows as CSV")->excludes(json);
+  options->limits = "80%,60%,50%";
+  options->planners = "all";
+  AddComparisonSettings(command, "Print an array of rows", options.get());
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }
 

@@ -21,13 +21,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Options {
-  PlanSettings settings;
-  std::string limits = "90%,80%,70%,60%,50%,40%,30%,20%";
-  std::string planners = "joint,autoswap-swdoa,vdnn-all";
-  bool json = false;
-  bool csv = false;
-};
+using Options = ComparisonSettings;
 
 /// What no plan beats at a limit, per iteration of the program.
 struct BoundAtLimit {
@@ -147,7 +141,7 @@ ExitCode Run(const Options& options) {
   const Interrupt interrupt;
   const std::vector<const planners::Planner*> chosen =
       ParsePlanners("--planners", options.planners);
-  const PlanInput input = ReadPlanInput(options.settings);
+  const PlanInput input = ReadPlanInput(options.plan);
   const std::vector<Bytes> limits = ParseLimits("--limits", options.limits, input.peak_load_bytes);
   const Answers answers = AskCurve(input, limits, chosen, interrupt);
   if (options.json) {
@@ -167,17 +161,10 @@ ExitCode Run(const Options& options) {
 void AddCurveCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("curve", "Show what memory limits cost, by planner");
   auto options = std::make_shared<Options>();
-  options->settings.budget_seconds = 1;
-  AddPlanSettings(command, &options->settings);
-  command
-      ->add_option("--limits", options->limits,
-                   "Sizes, or percentages of the peak load, such as 80%,4GiB")
-      ->capture_default_str();
-  command->add_option("--planners", options->planners, "Planners by name, or all")
-      ->capture_default_str();
-  CLI::Option* json =
-      command->add_flag("--json", options->json, "Print rows, bounds and the smallest limit");
-  command->add_flag("--csv", options->csv, "Print rows as CSV")->excludes(json);
+  options->plan.budget_seconds = 1;
+  options->limits = "90%,80%,70%,60%,50%,40%,30%,20%";
+  options->planners = "joint,autoswap-swdoa,vdnn-all";
+  AddComparisonSettings(command, "Print rows, bounds and the smallest limit", options.get());
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }
 

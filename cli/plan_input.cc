@@ -76,6 +76,19 @@ void AddPlanSettings(CLI::App* command, PlanSettings* settings) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
 }
 
+void AddComparisonSettings(CLI::App* command, const std::string& json_help,
+                           ComparisonSettings* settings) {
+  AddPlanSettings(command, &settings->plan);
+  command
+      ->add_option("--limits", settings->limits,
+                   "Sizes, or percentages of the peak load, such as 80%,4GiB")
+      ->capture_default_str();
+  command->add_option("--planners", settings->planners, "Planners by name, or all")
+      ->capture_default_str();
+  CLI::Option* json = command->add_flag("--json", settings->json, json_help);
+  command->add_flag("--csv", settings->csv, "Print rows as CSV")->excludes(json);
+}
+
 void AddPlanFileSettings(CLI::App* command, PlanFileSettings* settings) {
   command->add_option("PLAN", settings->file, "What \"plimsoll plan -o\" has written")->required();
   command->add_option("--trace", settings->trace, "Refuse a plan that was not made for this trace");

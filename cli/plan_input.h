@@ -27,6 +27,17 @@ struct PlanSettings {
 };
 void AddPlanSettings(CLI::App* command, PlanSettings* settings);
 
+/// Options of commands that ask several planners at several limits. Defaults are the command's.
+struct ComparisonSettings {
+  PlanSettings plan;
+  std::string limits;
+  std::string planners;
+  bool json = false;
+  bool csv = false;
+};
+void AddComparisonSettings(CLI::App* command, const std::string& json_help,
+                           ComparisonSettings* settings);
+
 /// What is planned: the steady iteration, several of them if variables outlive theirs.
 struct PlanInput {
   plan::Problem problem;        ///< Unrolled.
