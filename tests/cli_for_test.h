@@ -37,6 +37,10 @@ class CliTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
+  std::size_t FileCount() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
   std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   std::string Read(const std::string& name) const {
     std::ifstream in(folder_ / name, std::ios::binary);

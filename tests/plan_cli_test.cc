@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of plans as a contract: plan, check, simulate and compare.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "plimsoll/base/checksum.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/plan_file.h"
 #include "tests/cli_for_test.h"
+#include "tests/plan_row_for_test.h"
 
 namespace plimsoll {
 namespace {
@@ -41,25 +36,7 @@ class PlanCliTest : public CliTest {
     text.resize(text.rfind("checksum "));
     return Write("changed.plan", text + fmt::format("checksum {:016x}\n", ChecksumOf(text)));
   }
-  std::size_t FileCount() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
-  }
 };
-
-void ExpectRow(const Json& row) {
-  EXPECT_EQ(row.at("fits"), true) << row;
-  EXPECT_EQ(row.at("valid"), true) << row;
-  EXPECT_LE(row.at("footprint_bytes"), row.at("limit_bytes")) << row;
-  EXPECT_GE(row.at("iteration_ns"), row.at("bound_ns")) << row;
-  EXPECT_GE(row.at("bound_ns"), row.at("iteration_ns_unlimited")) << row;
-  EXPECT_GE(row.at("overhead").get<double>(), 0) << row;
-  EXPECT_GE(row.at("avoidable_overhead").get<double>(), 0) << row;
-  EXPECT_LE(row.at("avoidable_overhead"), row.at("overhead")) << row;
-  EXPECT_GE(row.at("planning_seconds").get<double>(), 0) << row;
-  EXPECT_GE(row.at("swapped_bytes"), row.at("host_bytes").get<std::int64_t>() > 0 ? 1 : 0) << row;
-  EXPECT_GE(row.at("recomputed_bytes").get<Bytes>(), 0) << row;
-}
 
 TEST_F(PlanCliTest, ATraceSaysWhichOfItsOpsMayRunAgain) {
   // Three large maps of an op that no table knows; backward needs them in reverse.
@@ -411,81 +388,6 @@ TEST_F(PlanCliTest, EmptyTracesAndZeroLimits) {
   EXPECT_NE(result.err.find("op 0 (op) alone needs 700 bytes"), std::string::npos) << result.err;
 }
 
-/// A command line in a process of its own.
-class Child {
- public:
-  Child(const std::vector<std::string>& arguments, const std::string& out, const std::string& err) {
-    pid_ = fork();
-    if (pid_ != 0) return;
-    std::vector<char*> argv = {const_cast<char*>(PLIMSOLL_BINARY)};
-    for (const std::string& argument : arguments) {
-      argv.push_back(const_cast<char*>(argument.c_str()));
-    }
-    argv.push_back(nullptr);
-    dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
-    dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-    execv(PLIMSOLL_BINARY, argv.data());
-    _exit(127);
-  }
-
-  /// Waits until the process has a handler of its own for SIGINT, or, once it has been interrupted,
-  /// until it has none any more. False if it ended first.
-  bool WaitForHandler(bool present) const {
-    while (true) {
-      std::ifstream status(fmt::format("/proc/{}/status", pid_));
-      std::string word;
-      while (status >> word && word != "SigCgt:") {
-        if (word == "State:" && status >> word && word == "Z") return false;
-      }
-      if (!(status >> word)) return false;
-      const std::uint64_t caught = std::stoull(word, nullptr, 16);
-      if (((caught >> (SIGINT - 1) & 1) != 0) == present) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-  void Signal() const { kill(pid_, SIGINT); }
-  int Wait() const {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    return status;
-  }
-
- private:
-  pid_t pid_ = -1;
-};
-
-TEST_F(PlanCliTest, AnInterruptKeepsTheBestPlanSoFar) {
-  if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
-  const Child child({"plan", kVgg, "--limit", "60%", "--json", "-o", Path("a.plan")},
-                    Path("stdout"), Path("stderr"));
-  ASSERT_TRUE(child.WaitForHandler(true));
-  child.Signal();
-  const int status = child.Wait();
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << Read("stderr");
-  EXPECT_NE(Read("stderr").find("interrupted: the best plan so far is kept"), std::string::npos);
-  ExpectRow(Json::parse(Read("stdout")));
-  EXPECT_EQ(Run("check " + Path("a.plan") + " --trace " + kVgg).exit_code, 0);
-}
-
-TEST_F(PlanCliTest, AnInterruptedTrainingKeepsThePlanAndTheWeights) {
-  if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
-  const Child child({"plan", kVgg, "--limit", "60%", "--planner", "dqn", "--budget", "600",
-                     "--json", "-o", Path("a.plan"), "--weights-out", Path("a.weights")},
-                    Path("stdout"), Path("stderr"));
-  ASSERT_TRUE(child.WaitForHandler(true));
-  child.Signal();
-  const int status = child.Wait();
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << Read("stderr");
-  ExpectRow(Json::parse(Read("stdout")));
-  EXPECT_EQ(Run("check " + Path("a.plan") + " --trace " + kVgg).exit_code, 0);
-  EXPECT_EQ(FileCount(), 4U) << "the plan, the weights and what was printed";
-  const Result again = Run("plan " + kVgg + " --limit 60% --planner dqn --evaluations 50 --json" +
-                           " --weights-in " + Path("a.weights"));
-  EXPECT_EQ(again.exit_code, 0) << again.err;
-}
-
 TEST_F(PlanCliTest, WeightsAreReadAndWritten) {
   const std::string plan = "plan " + kVgg + " --limit 60% --planner dqn-swap --evaluations 60 ";
   const Result result = Run(plan + "--weights-out " + Path("w") + " --json");
@@ -513,35 +415,6 @@ TEST_F(PlanCliTest, BadWeightsAreRefused) {
   RunRefused(plan + "--planner dqn --weights-out " + Path("w") + " -o " + Path("w"), 2);
   RunRefused(plan + "--planner dqn --weights-out " + Path("absent/w"), 4);
   EXPECT_FALSE(fs::exists(Path("w")));
-}
-
-TEST_F(PlanCliTest, AnInterruptedComparisonShowsItsRows) {
-  if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
-  const Child child(
-      {"compare", kVgg, "--limits", "70%,60%", "--planners", "autoswap-bo,autoswap-aoa", "--json"},
-      Path("stdout"), Path("stderr"));
-  ASSERT_TRUE(child.WaitForHandler(true));
-  child.Signal();
-  const int status = child.Wait();
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << Read("stderr");
-  EXPECT_NE(Read("stderr").find("interrupted"), std::string::npos);
-  const Json rows = Json::parse(Read("stdout"));
-  ASSERT_EQ(rows.size(), 1U);
-  ExpectRow(rows[0]);
-}
-
-TEST_F(PlanCliTest, ASecondInterruptKills) {
-  if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
-  const std::string trace = PLIMSOLL_DATA_DIR "/traces/resnet50_b64.trace.gz";
-  const Child child({"plan", trace, "--limit", "60%"}, Path("stdout"), Path("stderr"));
-  ASSERT_TRUE(child.WaitForHandler(true));
-  child.Signal();
-  ASSERT_TRUE(child.WaitForHandler(false));
-  child.Signal();
-  const int status = child.Wait();
-  EXPECT_TRUE(WIFSIGNALED(status)) << Read("stderr");
-  EXPECT_EQ(WTERMSIG(status), SIGINT);
 }
 
 TEST_F(PlanCliTest, CompareRowsHaveTheDocumentedKeys) {
