@@ -4,7 +4,8 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS plimsoll plimsoll_base plimsoll_trace plimsoll_place plimsoll_plan plimsoll_sim
-                plimsoll_learn plimsoll_planners plimsoll_exec plimsoll_chain plimsoll_report
+                plimsoll_learn plimsoll_planners plimsoll_device plimsoll_exec plimsoll_nn
+                plimsoll_chain plimsoll_report
         EXPORT plimsollTargets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE)

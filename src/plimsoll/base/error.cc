@@ -25,4 +25,7 @@ OutOfMemory::OutOfMemory(Bytes asked, Bytes free, const std::string& advice)
       asked_(asked),
       free_(free) {}
 
+DeviceError::DeviceError(const std::string& call, const std::string& reason)
+    : Error(fmt::format("{} failed: {}", call, reason)) {}
+
 }  // namespace plimsoll

@@ -52,4 +52,11 @@ class OutOfMemory : public Error {
   Bytes free_;
 };
 
+/// A device, or what models one, failed to do what it was asked.
+class DeviceError : public Error {
+ public:
+  /// `call` is what was asked for, `reason` what the device says about it.
+  DeviceError(const std::string& call, const std::string& reason);
+};
+
 }  // namespace plimsoll
