@@ -178,8 +178,10 @@ TEST_P(BackendContractTest, CommandsOfAStreamRunInOrder) {
 
 TEST_P(BackendContractTest, IssuingACopyDoesNotWaitForIt) {
   if (!GetParam().slow_copies) GTEST_SKIP() << "copies are too fast to be seen";
+  // So long that this thread may well be held up in between.
+  constexpr Bytes kSize = 20 * kMebibyte;
   const EventId event = Event();
-  backend().CopyOut(Host(kMebibyte), Device(kMebibyte), kMebibyte);
+  backend().CopyOut(Host(kSize), Device(kSize), kSize);
   backend().Record(event, Stream::kCopyOut);
   EXPECT_FALSE(backend().HasHappened(event));
   backend().Synchronize(event);
@@ -197,12 +199,9 @@ TEST_P(BackendContractTest, StreamsRunConcurrently) {
   backend().Record(in, Stream::kCopyIn);
   backend().Run([](void*) {});
   backend().Record(compute, Stream::kCompute);
-  backend().Synchronize(in);
-  EXPECT_TRUE(backend().HasHappened(compute));
-  EXPECT_FALSE(backend().HasHappened(out));
-  backend().Synchronize(out);
-  EXPECT_LE(backend().TimeOf(compute), backend().TimeOf(in));
-  EXPECT_LE(backend().TimeOf(in), backend().TimeOf(out));
+  backend().Synchronize();
+  EXPECT_LT(backend().TimeOf(compute), backend().TimeOf(in));
+  EXPECT_LT(backend().TimeOf(in), backend().TimeOf(out));
 }
 
 TEST_P(BackendContractTest, AWaitRefersToTheLatestRecordAtTheCall) {
@@ -226,12 +225,12 @@ TEST_P(BackendContractTest, AWaitRefersToTheLatestRecordAtTheCall) {
   backend().CopyOut(large, large_from, 8 * kMebibyte);
   backend().Record(event, Stream::kCopyOut);
   backend().Synchronize(done);
-  if (GetParam().slow_copies) {
-    EXPECT_FALSE(backend().HasHappened(event));
-  }
   EXPECT_EQ(Read(to, kMebibyte), data);
   backend().Synchronize(event);
   EXPECT_TRUE(backend().HasHappened(event));
+  if (GetParam().slow_copies) {
+    EXPECT_LT(backend().TimeOf(done), backend().TimeOf(event));
+  }
 }
 
 TEST_P(BackendContractTest, AnEventThatWasNeverRecordedHasHappened) {

@@ -32,25 +32,25 @@ INSTANTIATE_TEST_SUITE_P(Host, BackendContractTest,
 
 TEST(HostBackendTest, ThrottledCopiesTakeTheirTimeBackToBack) {
   // 40 copies of 0.5 ms and 0.1 ms of latency each: 24 ms, and sleeping must not add up.
-  HostBackend backend({.out_bytes_per_s = 1000.0 * kMebibyte, .latency_ns = 100'000});
-  constexpr Bytes kSize = kMebibyte / 2;
+  HostBackend backend({.out_bytes_per_s = 100.0 * kMebibyte, .latency_ns = 100'000});
+  constexpr Bytes kSize = kMebibyte / 20;
   constexpr int kCopies = 40;
   std::byte* const device = backend.AllocateDevice(kSize);
   std::byte* const host = backend.AllocateHost(kSize);
   const EventId begin = backend.CreateEvent();
   const EventId end = backend.CreateEvent();
-  // The best of a few, as others may want the processor too.
+  // The best of many, as others may want the processor too.
   double best_ms = 1e9;
-  for (int attempt = 0; attempt < 5; ++attempt) {
+  for (int attempt = 0; attempt < 100 && best_ms > 24.2; ++attempt) {
     backend.Record(begin, Stream::kCompute);
     for (int i = 0; i < kCopies; ++i) backend.CopyOut(host, device, kSize);
     backend.Record(end, Stream::kCopyOut);
     backend.Synchronize(end);
     const double ms = static_cast<double>(backend.TimeOf(end) - backend.TimeOf(begin)) / 1e6;
-    EXPECT_GE(ms, 24.0);
+    EXPECT_GE(ms, 23.999);
     best_ms = std::min(best_ms, ms);
   }
-  EXPECT_LE(best_ms, 24.5);
+  EXPECT_LE(best_ms, 24.2);
   backend.FreeDevice(device);
   backend.FreeHost(host);
 }
