@@ -35,8 +35,10 @@ struct Capabilities {
 };
 
 /// Calls are made by one thread at a time. Calls that issue commands do not wait for them, but a
-/// backend may run compute on the calling thread. What goes wrong on a stream of its own is thrown,
-/// as DeviceError, by the next call that waits for that stream or for all, once.
+/// backend may run compute on the calling thread; there, a wait of the compute stream blocks the
+/// caller. What goes wrong on a stream of its own is thrown, as DeviceError, by the next call that
+/// blocks, whatever it waits for, once; the stream goes on with the next command, so that nobody
+/// waits for ever.
 class Backend {
  public:
   virtual ~Backend() = default;

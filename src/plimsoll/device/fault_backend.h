@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "plimsoll/device/forwarding_backend.h"
+
+namespace plimsoll::device {
+
+/// The calls that can be made to fail.
+enum class FaultyCall : std::uint8_t { kAllocateDevice, kAllocateHost, kCopyOut, kCopyIn, kMove };
+inline constexpr int kFaultyCalls = 5;
+std::string_view Name(FaultyCall call);
+
+/// What goes wrong, and when.
+struct Fault {
+  FaultyCall call = FaultyCall::kAllocateDevice;
+  std::int64_t nth = 1;   ///< The first such call that fails, counted from 1 since construction.
+  bool for_ever = false;  ///< Whether every later one fails too.
+  /// A copy that fails late is accepted and not made; the next call that waits throws.
+  bool late = false;
+};
+
+/// Fails chosen calls of another backend, for tests of what becomes of that: allocations throw
+/// OutOfMemory, copies throw DeviceError. It can also hold callers up at random before copies and
+/// waits, so that streams meet in other orders; HostOptions::jitter_ns does so on the streams.
+class FaultBackend final : public ForwardingBackend {
+ public:
+  explicit FaultBackend(Backend* target) : ForwardingBackend(target) {}
+
+  /// Replaces the fault that is set, if any.
+  void Fail(const Fault& fault) { fault_ = fault; }
+  void FailNothing() { fault_.reset(); }
+  /// Sleeps up to `longest_ns` before every copy and every wait from now on; 0 for no longer.
+  void Delay(Nanoseconds longest_ns, std::uint64_t seed);
+
+  /// How many calls of a kind there were, failed ones included.
+  std::int64_t calls(FaultyCall call) const { return calls_[static_cast<std::size_t>(call)]; }
+  /// How many calls have failed.
+  std::int64_t faults() const { return faults_; }
+
+  std::byte* AllocateDevice(Bytes size_bytes) override;
+  std::byte* AllocateHost(Bytes size_bytes) override;
+  void CopyOut(std::byte* host, const std::byte* device, Bytes size_bytes) override;
+  void CopyIn(std::byte* device, const std::byte* host, Bytes size_bytes) override;
+  void Move(std::byte* to, const std::byte* from, Bytes size_bytes) override;
+  void Wait(Stream stream, EventId event) override;
+  void Synchronize(EventId event) override;
+  void Synchronize() override;
+
+ private:
+  // Counts a call and says whether it fails.
+  bool Fails(FaultyCall call);
+  // Counts a copy; throws, or says whether it is to be left out, if it fails.
+  bool FailsCopy(FaultyCall call);
+  void ThrowPending();
+  void Pause();
+
+  std::optional<Fault> fault_;
+  std::array<std::int64_t, kFaultyCalls> calls_{};
+  std::int64_t faults_ = 0;
+  std::string pending_;  // The call whose late failure has not been thrown yet.
+  Nanoseconds longest_delay_ns_ = 0;
+  std::mt19937_64 random_;
+};
+
+}  // namespace plimsoll::device

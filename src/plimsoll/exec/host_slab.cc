@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/exec/host_slab.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "plimsoll/base/check.h"
+#include "plimsoll/base/error.h"
+
+namespace plimsoll::exec {
+
+HostSlab::HostSlab(device::Backend* backend, Bytes limit_bytes, Bytes chunk_bytes)
+    : backend_(*backend),
+      limit_bytes_(std::max<Bytes>(limit_bytes, 0)),
+      chunk_bytes_(std::max<Bytes>(chunk_bytes, 1)) {}
+
+HostSlab::~HostSlab() {
+  try {
+    backend_.Synchronize();
+  } catch (const std::exception&) {
+    // A copy failed that nobody waits for any more; the streams are idle all the same.
+  }
+  for (const auto& [address, chunk] : chunks_) backend_.FreeHost(address);
+}
+
+std::byte* HostSlab::Take(Bytes size_bytes) {
+  PLIMSOLL_CHECK(size_bytes > 0, fmt::format("asked for {} bytes", size_bytes));
+  std::byte* address = nullptr;
+  std::optional<Bytes> offset;
+  for (auto& [chunk_address, chunk] : chunks_) {
+    offset = chunk.space.Take(size_bytes);
+    address = chunk_address;
+    if (offset) break;
+  }
+  if (!offset) offset = Grow(size_bytes, &address).space.Take(size_bytes);
+  used_bytes_ += size_bytes;
+  peak_used_bytes_ = std::max(peak_used_bytes_, used_bytes_);
+  return address + *offset;
+}
+
+void HostSlab::Release(std::byte* address) {
+  const auto after = chunks_.upper_bound(address);
+  PLIMSOLL_CHECK(after != chunks_.begin(), fmt::format("{} is in no chunk", fmt::ptr(address)));
+  auto& [chunk_address, chunk] = *std::prev(after);
+  const auto size_bytes = chunk.space.Release(address - chunk_address);
+  PLIMSOLL_CHECK(size_bytes.has_value(), fmt::format("no range begins at {}", fmt::ptr(address)));
+  used_bytes_ -= *size_bytes;
+}
+
+HostSlab::Chunk& HostSlab::Grow(Bytes size_bytes, std::byte** address) {
+  if (size_bytes > limit_bytes_ - reserved_bytes_) Trim();
+  const Bytes left_bytes = limit_bytes_ - reserved_bytes_;
+  if (size_bytes > left_bytes) {
+    throw OutOfMemory(
+        size_bytes, limit_bytes_ - used_bytes_,
+        fmt::format("host memory for what has left the device is limited to {}, of which {} are "
+                    "in use: raise the host's limit, raise the device's limit, or use a smaller "
+                    "batch",
+                    FormatBytes(limit_bytes_), FormatBytes(used_bytes_)));
+  }
+  Bytes chunk_bytes = std::min(std::max(size_bytes, chunk_bytes_), left_bytes);
+  try {
+    *address = backend_.AllocateHost(chunk_bytes);
+  } catch (const OutOfMemory&) {
+    // What is needed now may be had where a whole chunk is not.
+    if (chunk_bytes == size_bytes) throw;
+    chunk_bytes = size_bytes;
+    *address = backend_.AllocateHost(chunk_bytes);
+  }
+  reserved_bytes_ += chunk_bytes;
+  return chunks_.emplace(*address, Chunk{FreeSpace(chunk_bytes), chunk_bytes}).first->second;
+}
+
+void HostSlab::Trim() {
+  const auto empty = [](const auto& chunk) { return chunk.second.space.blocks().empty(); };
+  if (std::none_of(chunks_.begin(), chunks_.end(), empty)) return;
+  backend_.Synchronize();
+  for (auto chunk = chunks_.begin(); chunk != chunks_.end();) {
+    if (!empty(*chunk)) {
+      ++chunk;
+      continue;
+    }
+    backend_.FreeHost(chunk->first);
+    reserved_bytes_ -= chunk->second.size_bytes;
+    chunk = chunks_.erase(chunk);
+  }
+}
+
+}  // namespace plimsoll::exec

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+
+#include "plimsoll/base/bytes.h"
+#include "plimsoll/device/backend.h"
+#include "plimsoll/exec/free_space.h"
+
+namespace plimsoll::exec {
+
+/// Host memory that blocks go to when they leave the device. It grows by chunks, as such memory is
+/// slow to get (on a GPU it is pinned), and serves ranges out of them, best fit in the first chunk
+/// that has room; addresses never change.
+///
+///     chunk ├─ range ─┼── free ──┼─ range ─┤   chunk ├──── range ────┼─ free ─┤   … up to the
+///     limit
+///
+/// Memory goes back to the backend when the slab ends, by Trim(), or where empty chunks stand in
+/// the way of a larger one under the limit. Not thread-safe.
+class HostSlab {
+ public:
+  /// `limit_bytes` bounds the sum of the chunks. Keeps a reference to the backend, which outlives
+  /// it.
+  explicit HostSlab(device::Backend* backend, Bytes limit_bytes = kMaxBytes,
+                    Bytes chunk_bytes = Bytes{64} << 20);
+  ~HostSlab();
+  HostSlab(const HostSlab&) = delete;
+  HostSlab& operator=(const HostSlab&) = delete;
+
+  /// Returns an aligned range. Throws OutOfMemory if the limit, or the backend, has no room for it;
+  /// no range has changed then. REQUIRES: size_bytes > 0.
+  [[nodiscard]] std::byte* Take(Bytes size_bytes);
+  /// Gives a range back. Commands that use it may still be under way: whoever takes it next orders
+  /// itself after them, and memory that goes back to the backend is waited for.
+  /// REQUIRES: Take() returned this address.
+  void Release(std::byte* address);
+
+  /// Gives empty chunks back to the backend. Throws what its streams still had to throw.
+  void Trim();
+
+  Bytes limit_bytes() const { return limit_bytes_; }
+  Bytes used_bytes() const { return used_bytes_; }
+  Bytes peak_used_bytes() const { return peak_used_bytes_; }
+  Bytes reserved_bytes() const { return reserved_bytes_; }  ///< The sum of the chunks.
+
+ private:
+  struct Chunk {
+    FreeSpace space;
+    Bytes size_bytes;
+  };
+  using Chunks = std::map<std::byte*, Chunk, std::less<>>;
+
+  // Adds a chunk with room for `size_bytes`, larger if that can be had.
+  Chunk& Grow(Bytes size_bytes, std::byte** address);
+
+  device::Backend& backend_;
+  const Bytes limit_bytes_;
+  const Bytes chunk_bytes_;
+  Chunks chunks_;
+  Bytes used_bytes_ = 0;
+  Bytes peak_used_bytes_ = 0;
+  Bytes reserved_bytes_ = 0;
+};
+
+}  // namespace plimsoll::exec

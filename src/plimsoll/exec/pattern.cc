@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/exec/pattern.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "plimsoll/base/clock.h"
+#include "plimsoll/base/error.h"
+#include "plimsoll/exec/recorder.h"
+#include "plimsoll/plan/load_profile.h"
+
+namespace plimsoll::exec {
+namespace {
+
+/// Variables below this stay where they are: a thousandth of the peak, within reason.
+Bytes LeastBytes(const plan::Problem& problem) {
+  const Bytes peak = plan::ProfileLoad(problem).peak_bytes;
+  return std::clamp<Bytes>(peak / 1000, 1, Bytes{1} << 20);
+}
+
+}  // namespace
+
+Pattern::~Pattern() {
+  // A search ends at its next evaluation.
+  *stop_ = true;
+  if (making_.valid()) making_.wait();
+}
+
+void Pattern::See(const trace::Trace& iteration) {
+  ++seen_;
+  if (seen_ == 1) {
+    iteration_ = iteration;
+    return;
+  }
+  for (std::size_t k = 0; k < iteration_.ops.size(); ++k) {
+    Nanoseconds& shortest = iteration_.ops[k].duration_ns;
+    shortest = std::min(shortest, iteration.ops[k].duration_ns);
+  }
+}
+
+void Pattern::Plan(const PlanningOptions& options, bool wait) {
+  const trace::Trace twice = Repeat(iteration_, 2);
+  iteration_ = {};
+  const auto events = std::ssize(twice.events);
+  Plan(twice, {events / 2, 0, events}, options, wait);
+}
+
+void Pattern::Plan(const trace::Trace& recorded, const trace::Period& period,
+                   const PlanningOptions& options, bool wait) {
+  std::optional<Steps> steps = CutSteps(recorded, period);
+  if (!steps || steps->problem.ops.empty()) {
+    GiveUp("no iteration can be cut out of the recording");
+    return;
+  }
+  steps_ = std::make_unique<Steps>(*std::move(steps));
+  const planners::Planner* planner = planners::FindPlanner(options.planner);
+  if (planner == nullptr) throw Error(fmt::format("there is no planner {}", options.planner));
+  planners::PlannerOptions asked;
+  asked.limit_bytes = options.limit_bytes;
+  asked.host_limit_bytes = options.host_limit_bytes;
+  asked.least_bytes = LeastBytes(steps_->problem);
+  asked.time_budget_seconds = options.seconds;
+  asked.evaluations = options.evaluations;
+  asked.seed = options.seed;
+  asked.stop = [stop = stop_] { return stop->load(); };
+  state_ = State::kPlanning;
+  making_ = std::async(std::launch::async,
+                       [planner, problem = steps_->problem, machine = options.machine, asked] {
+                         const Stopwatch watch;
+                         Made made;
+                         made.outcome = planners::MakePlan(*planner, problem, machine, asked);
+                         made.seconds = watch.seconds();
+                         return made;
+                       });
+  if (wait) making_.wait();
+}
+
+Pattern::State Pattern::state() {
+  if (state_ != State::kPlanning) return state_;
+  if (making_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return state_;
+  Made made = making_.get();
+  planning_seconds_ = made.seconds;
+  outcome_ = std::move(made.outcome);
+  if (outcome_.plan) {
+    runner_ = std::make_unique<PlanRunner>(&*outcome_.plan);
+    state_ = State::kReady;
+  } else {
+    GiveUp(fmt::format("no plan fits: {} bytes are needed at position {}",
+                       outcome_.misfit.needed_bytes, outcome_.misfit.position));
+  }
+  return state_;
+}
+
+void Pattern::GiveUp(std::string reason) {
+  state_ = State::kHopeless;
+  reason_ = std::move(reason);
+}
+
+}  // namespace plimsoll::exec

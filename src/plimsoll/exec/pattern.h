@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "plimsoll/exec/plan_runner.h"
+#include "plimsoll/exec/steps.h"
+#include "plimsoll/planners/planner.h"
+
+namespace plimsoll::exec {
+
+/// How iterations are planned.
+struct PlanningOptions {
+  std::string planner = "joint";
+  plan::Machine machine;
+  Bytes limit_bytes = 0;
+  Bytes host_limit_bytes = kMaxBytes;
+  double seconds = 5;            ///< That a plan may take to make.
+  std::int64_t evaluations = 0;  ///< If positive, instead of time: repeatable.
+  std::uint64_t seed = 1;
+};
+
+/// An iteration that has been seen, and what is known about it: counted until it is worth a plan,
+/// then planned on a thread of its own, then ready to be served.
+class Pattern {
+ public:
+  enum class State { kCounting, kPlanning, kReady, kHopeless };
+
+  Pattern(std::uint64_t hash, std::string tag) : hash_(hash), tag_(std::move(tag)) {}
+  ~Pattern();
+  Pattern(const Pattern&) = delete;
+  Pattern& operator=(const Pattern&) = delete;
+
+  /// Notes another recording of the iteration: of each op the shortest time counts.
+  void See(const trace::Trace& iteration);
+  /// Begins to plan. `recorded` repeats itself as `period` says; on this thread if `wait`.
+  /// Hopeless if no iteration can be cut out of it.
+  void Plan(const trace::Trace& recorded, const trace::Period& period,
+            const PlanningOptions& options, bool wait);
+  /// The same of the iteration that was seen.
+  void Plan(const PlanningOptions& options, bool wait);
+
+  /// Looks whether the plan is there by now.
+  State state();
+  std::uint64_t hash() const { return hash_; }
+  const std::string& tag() const { return tag_; }
+  std::int64_t seen() const { return seen_; }
+  /// Once planning has begun.
+  const Steps& steps() const { return *steps_; }
+  /// Once it is ready.
+  const plan::Plan& plan() const { return *outcome_.plan; }
+  const sim::Timeline& predicted() const { return outcome_.timeline; }
+  PlanRunner& runner() { return *runner_; }
+  double planning_seconds() const { return planning_seconds_; }
+  /// Why there is no plan, if it is hopeless.
+  const std::string& reason() const { return reason_; }
+  void GiveUp(std::string reason);
+
+  std::int64_t last_used = 0;  ///< For the one who decides which to forget.
+
+ private:
+  struct Made {
+    planners::Outcome outcome;
+    double seconds = 0;
+  };
+
+  const std::uint64_t hash_;
+  const std::string tag_;
+  State state_ = State::kCounting;
+  std::int64_t seen_ = 0;
+  trace::Trace iteration_;
+  std::unique_ptr<Steps> steps_;
+  std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
+  std::future<Made> making_;
+  planners::Outcome outcome_;
+  std::unique_ptr<PlanRunner> runner_;
+  double planning_seconds_ = 0;
+  std::string reason_;
+};
+
+}  // namespace plimsoll::exec

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/exec/plan_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plimsoll/base/check.h"
+
+namespace plimsoll::exec {
+namespace {
+
+using plan::CommandIndex;
+using plan::OpIndex;
+using plan::Queue;
+using plan::ResidencyIndex;
+using plan::VariableIndex;
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+constexpr std::array kCopyQueues = {Queue::kCopyOut, Queue::kCopyIn};
+
+device::Stream StreamOf(Queue queue) {
+  switch (queue) {
+    case Queue::kCompute:
+      return device::Stream::kCompute;
+    case Queue::kCopyOut:
+      return device::Stream::kCopyOut;
+    case Queue::kCopyIn:
+      return device::Stream::kCopyIn;
+  }
+  return device::Stream::kCompute;
+}
+
+/// By variable: the op that is the first in its life to touch it; -1 if none does.
+std::vector<OpIndex> FirstOps(const plan::Problem& problem) {
+  std::vector<OpIndex> first(problem.variables.size(), -1);
+  std::vector<plan::Position> when(problem.variables.size(), 0);
+  for (std::size_t j = 0; j < problem.ops.size(); ++j) {
+    const plan::Op& op = problem.ops[j];
+    for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+      const plan::Operand& operand = problem.operands[At(op.first_operand + k)];
+      const plan::Position time = op.position + operand.age * problem.period;
+      OpIndex& known = first[At(operand.variable)];
+      if (known >= 0 && when[At(operand.variable)] <= time) continue;
+      known = static_cast<OpIndex>(j);
+      when[At(operand.variable)] = time;
+    }
+  }
+  return first;
+}
+
+}  // namespace
+
+PlanRunner::PlanRunner(const plan::Plan* plan)
+    : plan_(*plan), original_(plan->rewriting ? plan->rewriting->original : plan->problem) {
+  rank_.resize(plan_.commands.size());
+  for (const auto& queue : plan_.queues) {
+    for (std::size_t k = 0; k < queue.size(); ++k) rank_[At(queue[k])] = std::int64_t(k);
+  }
+  FindSources();
+  LinkOperands();
+  DescribeStays();
+  Rehearse();
+}
+
+PlanRunner::~PlanRunner() {
+  if (memory_.backend == nullptr) return;
+  for (const device::EventId event : events_) memory_.backend->DestroyEvent(event);
+}
+
+void PlanRunner::FindSources() {
+  const plan::Problem& problem = plan_.problem;
+  source_.resize(problem.ops.size());
+  is_replay_.assign(problem.ops.size(), false);
+  is_replayed_.assign(original_.ops.size(), false);
+  holds_.resize(problem.variables.size());
+  for (std::size_t j = 0; j < source_.size(); ++j) {
+    source_[j] = plan_.rewriting ? plan_.rewriting->op_source[j] : static_cast<OpIndex>(j);
+    if (!plan_.rewriting || plan_.rewriting->is_replay[j] == 0) continue;
+    is_replay_[j] = true;
+    is_replayed_[At(source_[j])] = true;
+  }
+  for (std::size_t w = 0; w < holds_.size(); ++w) {
+    holds_[w] =
+        plan_.rewriting ? plan_.rewriting->variable_source[w] : static_cast<VariableIndex>(w);
+    const bool is_scratch =
+        original_.variables[At(holds_[w])].persistent() && !problem.variables[w].persistent();
+    if (is_scratch) holds_[w] = -1;
+  }
+  first_op_ = FirstOps(problem);
+  first_recorded_op_ = FirstOps(original_);
+  functions_.resize(original_.ops.size());
+}
+
+/// Finds for each operand the residency in which its op finds it.
+void PlanRunner::LinkOperands() {
+  const plan::Problem& problem = plan_.problem;
+  std::vector<std::vector<ResidencyIndex>> of_variable(problem.variables.size());
+  for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
+    of_variable[At(plan_.residencies[r].variable)].push_back(static_cast<ResidencyIndex>(r));
+  }
+  operand_residencies_.assign(problem.operands.size(), -1);
+  for (const plan::Op& op : problem.ops) {
+    for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+      const std::size_t operand = At(op.first_operand + k);
+      for (const ResidencyIndex r : of_variable[At(problem.operands[operand].variable)]) {
+        const plan::Residency& residency = plan_.residencies[At(r)];
+        for (const plan::Position time : {op.position, op.position + problem.period}) {
+          if (residency.begin <= time && time < residency.end) operand_residencies_[operand] = r;
+        }
+      }
+      PLIMSOLL_CHECK(operand_residencies_[operand] >= 0,
+                     fmt::format("op {} finds no residency of variable {}",
+                                 &op - problem.ops.data(), problem.operands[operand].variable));
+    }
+  }
+}
+
+void PlanRunner::DescribeStays() {
+  const plan::Problem& problem = plan_.problem;
+  stays_.resize(plan_.residencies.size());
+  std::vector<plan::Position> last_time(plan_.residencies.size(), -1);
+  for (std::size_t j = 0; j < problem.ops.size(); ++j) {
+    const plan::Op& op = problem.ops[j];
+    for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+      const auto r = At(operand_residencies_[At(op.first_operand + k)]);
+      const plan::Position begin = plan_.residencies[r].begin;
+      const plan::Position time = op.position >= begin ? op.position : op.position + problem.period;
+      if (time < last_time[r]) continue;
+      last_time[r] = time;
+      stays_[r].last_op = static_cast<OpIndex>(j);
+    }
+  }
+  // On the axis of its variable, a residency of the next iteration ends a period later.
+  const auto end_of = [&](const plan::Residency& residency) {
+    const bool wraps = residency.begin < problem.variables[At(residency.variable)].begin;
+    return residency.end + (wraps ? problem.period : 0);
+  };
+  std::vector<plan::Position> last_end(problem.variables.size(), -1);
+  for (const plan::Residency& r : plan_.residencies) {
+    last_end[At(r.variable)] = std::max(last_end[At(r.variable)], end_of(r));
+  }
+  for (std::size_t r = 0; r < stays_.size(); ++r) {
+    const plan::Residency& residency = plan_.residencies[r];
+    const bool persistent = problem.variables[At(residency.variable)].persistent();
+    stays_[r].eternal = persistent && residency.copy_in < 0;
+    stays_[r].leaves_for_good =
+        !persistent && end_of(residency) == last_end[At(residency.variable)];
+    stays_[r].frees_host_copy = residency.copy_out >= 0 || stays_[r].leaves_for_good;
+  }
+}
+
+/// Goes through the plan without running anything, until what it leaves is what it finds.
+void PlanRunner::Rehearse() {
+  rehearsing_ = true;
+  now_.assign(plan_.problem.variables.size(), {});
+  versions_.assign(original_.variables.size(), 0);
+  for (std::size_t r = 0; r < stays_.size(); ++r) {
+    const plan::Residency& residency = plan_.residencies[r];
+    if (stays_[r].eternal) now_[At(residency.variable)].device_offset = residency.offset;
+  }
+  const int laps = plan_.problem.cyclic ? 2 : 1;
+  for (int lap = 1; lap <= laps; ++lap) {
+    for (const Queue queue : {Queue::kCompute, Queue::kCopyOut, Queue::kCopyIn}) {
+      while (Issued(queue) < lap * Length(queue)) IssueNext(queue);
+    }
+  }
+  rehearsing_ = false;
+  scene_ = now_;
+  scene_versions_ = versions_;
+  scene_stays_ = stays_;
+}
+
+void PlanRunner::Enter(const PlanMemory& memory) {
+  if (memory_.backend == nullptr) {
+    for (std::size_t k = 0; k < plan_.commands.size() * kEventLaps; ++k) {
+      events_.push_back(memory.backend->CreateEvent());
+    }
+  }
+  memory_ = memory;
+  issued_.fill(0);
+  now_ = scene_;
+  versions_ = scene_versions_;
+  stays_ = scene_stays_;
+  ops_done_ = 0;
+}
+
+void PlanRunner::Run(OpIndex op, Function function) {
+  PLIMSOLL_CHECK(op == ops_done_, fmt::format("op {} comes instead of op {}", op, ops_done_));
+  if (is_replayed_[At(op)]) functions_[At(op)] = function;
+  current_ = &function;
+  while (ops_done_ == op) IssueNext(Queue::kCompute);
+  current_ = nullptr;
+  IssueReadyCopies();
+  if (ops_done_ < std::ssize(original_.ops)) return;
+  ops_done_ = 0;
+  // What the functions hold may be large, and is of no use to the next iteration.
+  for (Function& kept : functions_) kept = nullptr;
+}
+
+std::vector<PlanRunner::PendingReplay> PlanRunner::PendingReplays() const {
+  std::vector<PendingReplay> pending;
+  const std::int64_t done = Issued(Queue::kCompute) % Length(Queue::kCompute);
+  // At the end of an iteration nothing of it is left to do.
+  if (done == 0) return pending;
+  const auto& queue = plan_.queues[At(static_cast<std::int64_t>(Queue::kCompute))];
+  for (std::int64_t k = done; k < std::ssize(queue); ++k) {
+    const OpIndex op = plan_.commands[At(queue[At(k)])].op;
+    if (!is_replay_[At(op)] || source_[At(op)] >= ops_done_) continue;
+    pending.push_back({op, functions_[At(source_[At(op)])]});
+  }
+  return pending;
+}
+
+std::int64_t PlanRunner::Length(Queue queue) const {
+  return std::ssize(plan_.queues[static_cast<std::size_t>(queue)]);
+}
+
+bool PlanRunner::IsIssued(const plan::Wait& wait, std::int64_t lap) const {
+  const std::int64_t then = lap - wait.lag;
+  if (then < 0) return true;
+  const Queue queue = plan_.commands[At(wait.command)].queue;
+  return Issued(queue) > then * Length(queue) + rank_[At(wait.command)];
+}
+
+/// Whether all that the next command of a queue waits for has been issued.
+bool PlanRunner::MayIssue(Queue queue) const {
+  const std::int64_t lap = Issued(queue) / Length(queue);
+  const CommandIndex command =
+      plan_.queues[static_cast<std::size_t>(queue)][At(Issued(queue) % Length(queue))];
+  const auto& waits = plan_.commands[At(command)].waits;
+  return std::all_of(waits.begin(), waits.end(),
+                     [&](const plan::Wait& wait) { return IsIssued(wait, lap); });
+}
+
+void PlanRunner::IssueWaits(CommandIndex command, std::int64_t lap) {
+  for (const plan::Wait& wait : plan_.commands[At(command)].waits) {
+    const Queue queue = plan_.commands[At(wait.command)].queue;
+    while (!IsIssued(wait, lap)) {
+      PLIMSOLL_CHECK(queue != Queue::kCompute || rehearsing_,
+                     fmt::format("command {} waits for a later op", command));
+      IssueNext(queue);
+    }
+    if (rehearsing_ || lap < wait.lag) continue;
+    if (queue == plan_.commands[At(command)].queue) continue;
+    memory_.backend->Wait(StreamOf(plan_.commands[At(command)].queue),
+                          EventOf(wait.command, lap - wait.lag));
+  }
+}
+
+void PlanRunner::IssueNext(Queue queue) {
+  const std::int64_t index = Issued(queue);
+  const std::int64_t lap = index / Length(queue);
+  const CommandIndex command =
+      plan_.queues[static_cast<std::size_t>(queue)][At(index % Length(queue))];
+  IssueWaits(command, lap);
+  if (queue == Queue::kCompute) {
+    IssueOp(command, lap);
+  } else {
+    IssueCopy(command, lap);
+  }
+  ++Issued(queue);
+}
+
+void PlanRunner::IssueReadyCopies() {
+  const std::int64_t lap = Issued(Queue::kCompute) / Length(Queue::kCompute);
+  for (bool more = true; more;) {
+    more = false;
+    for (const Queue queue : kCopyQueues) {
+      // One iteration ahead at most: an event is kept for as long.
+      while (Length(queue) > 0 && Issued(queue) / Length(queue) <= lap && MayIssue(queue)) {
+        IssueNext(queue);
+        more = true;
+      }
+    }
+  }
+}
+
+device::EventId PlanRunner::EventOf(CommandIndex command, std::int64_t lap) const {
+  return events_[At(command * kEventLaps + lap % kEventLaps)];
+}
+
+void PlanRunner::IssueOp(CommandIndex command, std::int64_t lap) {
+  const OpIndex op = plan_.commands[At(command)].op;
+  const bool replay = is_replay_[At(op)];
+  const OpIndex source = source_[At(op)];
+  if (!rehearsing_) {
+    RunFunction(op, replay ? functions_[At(source)] : *current_);
+    memory_.backend->Record(EventOf(command, lap), device::Stream::kCompute);
+    replays_ += replay ? 1 : 0;
+  }
+  NoteOp(op);
+  if (replay) return;
+  NoteRecorded(source);
+  ops_done_ = source + 1;
+}
+
+void PlanRunner::RunFunction(OpIndex index, const Function& function) {
+  if (!function) return;
+  const plan::Op& op = plan_.problem.ops[At(index)];
+  const auto count = At(op.read_count + op.write_count);
+  addresses_.resize(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const ResidencyIndex r = operand_residencies_[At(op.first_operand) + k];
+    addresses_[k] = memory_.arena + plan_.residencies[At(r)].offset;
+  }
+  const std::span<std::byte* const> all(addresses_);
+  memory_.backend->Run([&](void* native_stream) {
+    function({all.first(At(op.read_count)), all.subspan(At(op.read_count)), native_stream});
+  });
+}
+
+void PlanRunner::IssueCopy(CommandIndex index, std::int64_t lap) {
+  const plan::Command& command = plan_.commands[At(index)];
+  const plan::Residency& residency = plan_.residencies[At(command.residency)];
+  const Bytes size = plan_.problem.variables[At(residency.variable)].size_bytes;
+  if (!rehearsing_) {
+    std::byte* device = memory_.arena + residency.offset;
+    std::byte* host = memory_.slab + command.host_offset;
+    if (command.queue == Queue::kCopyOut) {
+      memory_.backend->CopyOut(host, device, size);
+    } else {
+      memory_.backend->CopyIn(device, host, size);
+    }
+    memory_.backend->Record(EventOf(index, lap), StreamOf(command.queue));
+    ++copies_[static_cast<std::size_t>(command.queue)];
+    copied_bytes_[static_cast<std::size_t>(command.queue)] += size;
+  }
+  NoteCopy(command);
+}
+
+void PlanRunner::NoteOp(OpIndex index) {
+  const plan::Problem& problem = plan_.problem;
+  const plan::Op& op = problem.ops[At(index)];
+  for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+    const std::size_t operand = At(op.first_operand + k);
+    const VariableIndex w = problem.operands[operand].variable;
+    Whereabouts& where = now_[At(w)];
+    if (first_op_[At(w)] == index && !problem.variables[At(w)].persistent() &&
+        where.device_offset < 0) {
+      where = {};
+    }
+    where.device_offset = plan_.residencies[At(operand_residencies_[operand])].offset;
+  }
+  const auto writes = problem.writes(op);
+  for (std::size_t k = 0; k < writes.size(); ++k) {
+    const bool again = std::find(writes.begin(), writes.begin() + std::int64_t(k), writes[k]) !=
+                       writes.begin() + std::int64_t(k);
+    if (again) continue;
+    Whereabouts& where = now_[At(writes[k].variable)];
+    where.host_offset = -1;
+    ++where.version;
+  }
+  for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+    const ResidencyIndex r = operand_residencies_[At(op.first_operand + k)];
+    Stay& stay = stays_[At(r)];
+    if (stay.last_op != index || stay.eternal) continue;
+    stay.used_up = true;
+    EndIfOver(r);
+  }
+}
+
+void PlanRunner::NoteRecorded(OpIndex source) {
+  const plan::Op& op = original_.ops[At(source)];
+  for (std::int64_t k = 0; k < op.read_count + op.write_count; ++k) {
+    const VariableIndex v = original_.operands[At(op.first_operand + k)].variable;
+    const bool begins =
+        first_recorded_op_[At(v)] == source && !original_.variables[At(v)].persistent();
+    if (begins) versions_[At(v)] = 0;
+  }
+  const auto writes = original_.writes(op);
+  for (std::size_t k = 0; k < writes.size(); ++k) {
+    const bool again = std::find(writes.begin(), writes.begin() + std::int64_t(k), writes[k]) !=
+                       writes.begin() + std::int64_t(k);
+    if (!again) ++versions_[At(writes[k].variable)];
+  }
+}
+
+void PlanRunner::NoteCopy(const plan::Command& command) {
+  const plan::Residency& residency = plan_.residencies[At(command.residency)];
+  Whereabouts& where = now_[At(residency.variable)];
+  Stay& stay = stays_[At(command.residency)];
+  if (command.queue == Queue::kCopyIn) {
+    where.device_offset = residency.offset;
+    if (stay.frees_host_copy) where.host_offset = -1;
+    return;
+  }
+  where.host_offset = command.host_offset;
+  stay.saved = true;
+  EndIfOver(command.residency);
+}
+
+/// A residency is over once its last op and its copy out, if it has one, have been issued.
+void PlanRunner::EndIfOver(ResidencyIndex index) {
+  Stay& stay = stays_[At(index)];
+  const plan::Residency& residency = plan_.residencies[At(index)];
+  if (!stay.used_up || (residency.copy_out >= 0 && !stay.saved)) return;
+  stay.used_up = false;
+  stay.saved = false;
+  Whereabouts& where = now_[At(residency.variable)];
+  // The next stay may have begun already, elsewhere.
+  if (where.device_offset == residency.offset) where.device_offset = -1;
+  if (stay.leaves_for_good) where.host_offset = -1;
+}
+
+}  // namespace plimsoll::exec

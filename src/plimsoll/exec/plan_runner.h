@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "plimsoll/device/backend.h"
+#include "plimsoll/exec/device.h"
+#include "plimsoll/plan/plan.h"
+
+namespace plimsoll::exec {
+
+/// Where the content of a variable of a plan is; nowhere if both are negative.
+struct Whereabouts {
+  Bytes device_offset = -1;
+  Bytes host_offset = -1;    ///< In the slab: the same content.
+  std::int64_t version = 0;  ///< Number of writes since the variable came to be.
+
+  bool anywhere() const { return device_offset >= 0 || host_offset >= 0; }
+};
+
+/// What a runner moves things in.
+struct PlanMemory {
+  device::Backend* backend = nullptr;
+  std::byte* arena = nullptr;  ///< Of at least the plan's footprint.
+  std::byte* slab = nullptr;   ///< Host memory of at least the plan's host bytes.
+};
+
+/// Issues the commands of a plan as the program calls, op by op. It follows; it does not drive:
+///
+///     program    op 0        op 1              op 2
+///     compute    [0]         [1]               [replay of 0] [2]
+///     copies        └[out x]    └(waits)[in y]─────────────┘
+///
+/// A command is issued once everything that it waits for has been issued: copies as early as that
+/// allows, replays right before the op that follows them in the plan. A replay runs the function
+/// that the program gave for that op in the same iteration.
+///
+/// Also keeps account of where every content is, so that planned service can be entered at the
+/// beginning of an iteration and left at any call.
+class PlanRunner {
+ public:
+  /// Keeps a reference to the plan. REQUIRES: CheckPlan() finds nothing wrong with it.
+  explicit PlanRunner(const plan::Plan* plan);
+  ~PlanRunner();
+  PlanRunner(const PlanRunner&) = delete;
+  PlanRunner& operator=(const PlanRunner&) = delete;
+
+  /// By variable of the plan's problem: where its content must be when Enter() is called. A plan
+  /// that runs for ever finds exactly this at each beginning of an iteration at which all that came
+  /// before is over.
+  const std::vector<Whereabouts>& scene() const { return scene_; }
+
+  /// Begins an iteration. The content of `scene()` is in place.
+  void Enter(const PlanMemory& memory);
+
+  /// Runs an op of the recorded problem, after all replays and waits that the plan puts before it.
+  /// Ops come in order, around the iteration. Throws what the backend and the function throw.
+  void Run(plan::OpIndex op, Function function);
+
+  /// Where the contents are once everything issued has run: valid after Backend::Synchronize().
+  const std::vector<Whereabouts>& now() const { return now_; }
+  /// By variable of the recorded problem: the number of writes by recorded ops since it came to be.
+  /// The content that the program expects is that of a variable of the plan with the same version.
+  const std::vector<std::int64_t>& versions() const { return versions_; }
+  /// By variable of the plan: which variable of the recorded problem it holds a content of; -1 if
+  /// it is scratch in place of one.
+  const std::vector<plan::VariableIndex>& holds() const { return holds_; }
+  /// The replays, as ops of the plan's problem and in order, that are still to come in this
+  /// iteration and whose op has run; with the function that each would run.
+  struct PendingReplay {
+    plan::OpIndex op = 0;
+    Function function;
+  };
+  std::vector<PendingReplay> PendingReplays() const;
+
+  std::int64_t replays() const { return replays_; }
+  std::int64_t copies(plan::Queue queue) const { return copies_[static_cast<std::size_t>(queue)]; }
+  Bytes copied_bytes(plan::Queue queue) const {
+    return copied_bytes_[static_cast<std::size_t>(queue)];
+  }
+  const plan::Plan& plan() const { return plan_; }
+  /// Recorded ops of the iteration that have run.
+  plan::OpIndex ops_done() const { return ops_done_; }
+
+ private:
+  static constexpr std::int64_t kEventLaps = 2;
+
+  /// A residency as the books see it.
+  struct Stay {
+    plan::OpIndex last_op = -1;    // Of the plan's problem, the last to touch it.
+    bool leaves_for_good = false;  // Nothing of its variable is needed after it.
+    bool frees_host_copy = false;  // The copy that fills it is the last from its host copy.
+    bool eternal = false;          // It never ends.
+    bool saved = false;            // State: its copy out, if it has one, has been issued,
+    bool used_up = false;          // and so has its last op.
+  };
+
+  void LinkOperands();
+  void DescribeStays();
+  void FindSources();
+  void Rehearse();
+
+  std::int64_t Length(plan::Queue queue) const;
+  std::int64_t& Issued(plan::Queue queue) { return issued_[static_cast<std::size_t>(queue)]; }
+  std::int64_t Issued(plan::Queue queue) const { return issued_[static_cast<std::size_t>(queue)]; }
+  bool IsIssued(const plan::Wait& wait, std::int64_t lap) const;
+  bool MayIssue(plan::Queue queue) const;
+  void IssueWaits(plan::CommandIndex command, std::int64_t lap);
+  void IssueNext(plan::Queue queue);
+  void IssueReadyCopies();
+  void IssueOp(plan::CommandIndex command, std::int64_t lap);
+  void IssueCopy(plan::CommandIndex command, std::int64_t lap);
+  void RunFunction(plan::OpIndex op, const Function& function);
+  device::EventId EventOf(plan::CommandIndex command, std::int64_t lap) const;
+
+  void NoteOp(plan::OpIndex op);
+  void NoteRecorded(plan::OpIndex source);
+  void NoteCopy(const plan::Command& command);
+  void EndIfOver(plan::ResidencyIndex residency);
+
+  const plan::Plan& plan_;
+  const plan::Problem& original_;
+  // Tables.
+  std::vector<std::int64_t> rank_;                         // By command: its place in its queue.
+  std::vector<plan::ResidencyIndex> operand_residencies_;  // Like Problem::operands.
+  std::vector<Stay> stays_;                                // By residency.
+  std::vector<plan::OpIndex> source_;                      // By op of the plan's problem.
+  std::vector<bool> is_replay_;
+  std::vector<bool> is_replayed_;                 // By recorded op.
+  std::vector<plan::VariableIndex> holds_;        // By variable of the plan's problem.
+  std::vector<plan::OpIndex> first_op_;           // By variable of the plan's problem.
+  std::vector<plan::OpIndex> first_recorded_op_;  // By variable of the recorded problem.
+  std::vector<Whereabouts> scene_;
+  std::vector<std::int64_t> scene_versions_;
+  std::vector<Stay> scene_stays_;
+  // State.
+  PlanMemory memory_;
+  bool rehearsing_ = false;
+  std::array<std::int64_t, plan::kQueues> issued_{};  // Commands, over all iterations.
+  std::vector<Whereabouts> now_;
+  std::vector<std::int64_t> versions_;
+  std::vector<Function> functions_;  // By recorded op: of this iteration, if it is replayed.
+  const Function* current_ = nullptr;
+  plan::OpIndex ops_done_ = 0;
+  std::vector<device::EventId> events_;
+  std::vector<std::byte*> addresses_;
+  std::int64_t replays_ = 0;
+  std::array<std::int64_t, plan::kQueues> copies_{};
+  std::array<Bytes, plan::kQueues> copied_bytes_{};
+};
+
+}  // namespace plimsoll::exec
