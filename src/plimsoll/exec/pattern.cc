@@ -49,7 +49,6 @@ void Pattern::See(const trace::Trace& iteration) {
 
 void Pattern::Plan(const PlanningOptions& options, bool wait) {
   const trace::Trace twice = Repeat(iteration_, 2);
-  iteration_ = {};
   const auto events = std::ssize(twice.events);
   std::optional<Steps> steps = CutSteps(twice, {events / 2, 0, events});
   if (steps && !steps->problem.ops.empty()) {
@@ -77,6 +76,7 @@ void Pattern::Plan(Steps steps, const PlanningOptions& options, bool wait) {
     const Stopwatch watch;
     Made made;
     made.outcome = planners::MakePlan(*planner, problem, machine, asked);
+    if (made.outcome.plan) made.outcome.plan->signature = plan::Signature(problem);
     made.seconds = watch.seconds();
     return made;
   };

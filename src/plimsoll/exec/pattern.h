@@ -52,6 +52,9 @@ class Pattern {
   std::uint64_t hash() const { return hash_; }
   const std::string& tag() const { return tag_; }
   std::int64_t seen() const { return seen_; }
+  /// The iteration as it was seen, with the shortest time of each op; empty if it was not seen from
+  /// mark to mark.
+  const trace::Trace& iteration() const { return iteration_; }
   /// Once planning has begun.
   const Steps& steps() const { return *steps_; }
   /// Once it is ready.
