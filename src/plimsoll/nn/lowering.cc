@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/nn/lowering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/nn/lowering_internal.h"
+
+namespace plimsoll::nn {
+namespace {
+
+/// Batches beyond this overflow before they fit anywhere.
+constexpr std::int64_t kMaxBatch = std::int64_t{1} << 24;
+
+}  // namespace
+
+Program Lower(const Network& network, const LoweringOptions& options, KernelLibrary* library) {
+  if (options.batch <= 0 || options.batch > kMaxBatch) {
+    throw Error(
+        fmt::format("{}: a batch of {}; expected 1 to {}", network.name, options.batch, kMaxBatch));
+  }
+  if (!options.active_branches.empty() &&
+      options.active_branches.size() != network.branches.size()) {
+    throw Error(fmt::format("{}: {} choices for {} branches", network.name,
+                            options.active_branches.size(), network.branches.size()));
+  }
+  return Lowering(network, options).Run(library);
+}
+
+Lowering::Lowering(const Network& network, const LoweringOptions& options)
+    : network_(network),
+      options_(options),
+      states_(network.layers.size()),
+      parameter_gradients_(network.parameters.size(), Tape::kNone),
+      users_(network.parameters.size(), 0) {}
+
+Program Lowering::Run(KernelLibrary* library) {
+  DeclarePersistent();
+  FindGradients();
+  const Tensor labels = network_.label_tensor();
+  state(0).output = tape_.External(Output(0).size_bytes(), Role::kInput);
+  labels_ = tape_.External(labels.size_bytes() * options_.batch, Role::kLabels);
+  const auto layers = static_cast<LayerIndex>(network_.layers.size());
+  for (LayerIndex index = 1; index < layers; ++index) Forward(index);
+  if (options_.train) {
+    phase_ = trace::Phase::kBackward;
+    for (LayerIndex index = layers - 1; index > 0; --index) Backward(index);
+    for (const ParameterIndex parameter : complete_) Update(parameter);
+  }
+  tape_.Download(loss_);
+  if (!options_.train) tape_.Download(correct_);
+  Program program = tape_.Finish(library);
+  program.batch = options_.batch;
+  program.input = tape_.slot_of(state(0).output);
+  program.labels = tape_.slot_of(labels_);
+  program.loss = tape_.slot_of(loss_);
+  program.correct = tape_.slot_of(correct_);
+  return program;
+}
+
+void Lowering::DeclarePersistent() {
+  const auto count = static_cast<ParameterIndex>(network_.parameters.size());
+  const auto bytes = [&](ParameterIndex p) {
+    return Tensor{network_.parameters[p].shape}.size_bytes();
+  };
+  const auto trained = [&](ParameterIndex p) { return network_.parameters[p].trained; };
+  for (ParameterIndex p = 0; p < count; ++p) {
+    parameters_.push_back(
+        tape_.Persistent(bytes(p), trained(p) ? Role::kParameter : Role::kStatistics, p));
+  }
+  const auto moments = [&](Role role, std::vector<Value>* values) {
+    for (ParameterIndex p = 0; p < count; ++p) {
+      values->push_back(trained(p) ? tape_.Persistent(bytes(p), role, p) : Tape::kNone);
+    }
+  };
+  moments(Role::kMomentum, &momenta_);
+  if (options_.optimizer == Optimizer::kAdamW) moments(Role::kVariance, &variances_);
+}
+
+bool Lowering::IsLeftOut(const Layer& of) const {
+  return of.branch >= 0 && options_.train && !options_.active_branches.empty() &&
+         !options_.active_branches[static_cast<std::size_t>(of.branch)];
+}
+
+bool Lowering::PassesThrough(const Layer& of) const {
+  if (of.kind == LayerKind::kReshape) return true;
+  if (of.kind == LayerKind::kDropout) return !options_.train || of.attributes.rate == 0;
+  return of.kind == LayerKind::kAdd && of.joins >= 0 && IsLeftOut(layer(of.inputs[1]));
+}
+
+void Lowering::FindGradients() {
+  if (!options_.train) return;
+  for (std::size_t i = 1; i < states_.size(); ++i) {
+    const Layer& of = network_.layers[i];
+    if (IsLeftOut(of)) continue;
+    bool needed = false;
+    for (const ParameterIndex parameter : of.parameters) {
+      if (!network_.parameters[static_cast<std::size_t>(parameter)].trained) continue;
+      needed = true;
+      ++users_[static_cast<std::size_t>(parameter)];
+    }
+    for (const LayerIndex input : of.inputs) needed = needed || state(input).needs_gradient;
+    states_[i].needs_gradient = needed;
+  }
+}
+
+void Lowering::FinishParameter(ParameterIndex parameter) {
+  if (--users_[static_cast<std::size_t>(parameter)] > 0) return;
+  if (parameter_gradients_[static_cast<std::size_t>(parameter)] == Tape::kNone) return;
+  if (options_.fused_update) {
+    Update(parameter);
+  } else {
+    complete_.push_back(parameter);
+  }
+}
+
+void Lowering::Update(ParameterIndex parameter) {
+  const auto p = static_cast<std::size_t>(parameter);
+  const Tensor tensor{network_.parameters[p].shape};
+  Attributes attributes;
+  attributes.weight_decay = options_.weight_decay;
+  std::vector<Operand> reads = {
+      {parameters_[p], tensor}, {parameter_gradients_[p], tensor}, {momenta_[p], tensor}};
+  std::vector<Result> results = {{tensor, Role::kParameter, 0}, {tensor, Role::kMomentum, 2}};
+  OpKind kind = OpKind::kSgdUpdate;
+  if (options_.optimizer == Optimizer::kAdamW) {
+    kind = OpKind::kAdamWUpdate;
+    reads.push_back({variances_[p], tensor});
+    results.push_back({tensor, Role::kVariance, 3});
+  } else {
+    attributes.momentum = options_.momentum;
+  }
+  tape_.Emit(kind, attributes, {trace::Phase::kUpdate, -1, parameter}, std::move(reads), results);
+}
+
+}  // namespace plimsoll::nn
