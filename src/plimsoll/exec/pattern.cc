@@ -2,6 +2,8 @@
 #include "plimsoll/exec/pattern.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +13,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/exec/recorder.h"
 #include "plimsoll/plan/load_profile.h"
+#include "plimsoll/plan/signature.h"
 
 namespace plimsoll::exec {
 namespace {
@@ -20,6 +23,9 @@ Bytes LeastBytes(const plan::Problem& problem) {
   const Bytes peak = plan::ProfileLoad(problem).peak_bytes;
   return std::clamp<Bytes>(peak / 1000, 1, Bytes{1} << 20);
 }
+
+/// Leaves the processor to training: of this thread, Linux keeps a priority of its own.
+void StepBack() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10); }
 
 }  // namespace
 
@@ -43,19 +49,17 @@ void Pattern::See(const trace::Trace& iteration) {
 
 void Pattern::Plan(const PlanningOptions& options, bool wait) {
   const trace::Trace twice = Repeat(iteration_, 2);
-  iteration_ = {};
   const auto events = std::ssize(twice.events);
-  Plan(twice, {events / 2, 0, events}, options, wait);
+  std::optional<Steps> steps = CutSteps(twice, {events / 2, 0, events});
+  if (steps && !steps->problem.ops.empty()) {
+    Plan(*std::move(steps), options, wait);
+  } else {
+    GiveUp("no iteration can be cut out of the recording");
+  }
 }
 
-void Pattern::Plan(const trace::Trace& recorded, const trace::Period& period,
-                   const PlanningOptions& options, bool wait) {
-  std::optional<Steps> steps = CutSteps(recorded, period);
-  if (!steps || steps->problem.ops.empty()) {
-    GiveUp("no iteration can be cut out of the recording");
-    return;
-  }
-  steps_ = std::make_unique<Steps>(*std::move(steps));
+void Pattern::Plan(Steps steps, const PlanningOptions& options, bool wait) {
+  steps_ = std::make_unique<Steps>(std::move(steps));
   const planners::Planner* planner = planners::FindPlanner(options.planner);
   if (planner == nullptr) throw Error(fmt::format("there is no planner {}", options.planner));
   planners::PlannerOptions asked;
@@ -67,14 +71,16 @@ void Pattern::Plan(const trace::Trace& recorded, const trace::Period& period,
   asked.seed = options.seed;
   asked.stop = [stop = stop_] { return stop->load(); };
   state_ = State::kPlanning;
-  making_ = std::async(std::launch::async,
-                       [planner, problem = steps_->problem, machine = options.machine, asked] {
-                         const Stopwatch watch;
-                         Made made;
-                         made.outcome = planners::MakePlan(*planner, problem, machine, asked);
-                         made.seconds = watch.seconds();
-                         return made;
-                       });
+  const auto make = [planner, wait, problem = steps_->problem, machine = options.machine, asked] {
+    if (!wait) StepBack();
+    const Stopwatch watch;
+    Made made;
+    made.outcome = planners::MakePlan(*planner, problem, machine, asked);
+    if (made.outcome.plan) made.outcome.plan->signature = plan::Signature(problem);
+    made.seconds = watch.seconds();
+    return made;
+  };
+  making_ = std::async(std::launch::async, make);
   if (wait) making_.wait();
 }
 
@@ -92,6 +98,19 @@ Pattern::State Pattern::state() {
                        outcome_.misfit.needed_bytes, outcome_.misfit.position));
   }
   return state_;
+}
+
+bool Pattern::Rename(Steps steps) {
+  if (!steps_ || steps.problem.variables.size() != steps_->problem.variables.size() ||
+      plan::Signature(steps.problem) != plan::Signature(steps_->problem)) {
+    return false;
+  }
+  steps_ = std::make_unique<Steps>(std::move(steps));
+  return true;
+}
+
+void Pattern::Await() {
+  if (making_.valid()) making_.wait();
 }
 
 void Pattern::GiveUp(std::string reason) {

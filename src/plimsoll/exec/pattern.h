@@ -37,30 +37,42 @@ class Pattern {
 
   /// Notes another recording of the iteration: of each op the shortest time counts.
   void See(const trace::Trace& iteration);
-  /// Begins to plan. `recorded` repeats itself as `period` says; on this thread if `wait`.
-  /// Hopeless if no iteration can be cut out of it.
-  void Plan(const trace::Trace& recorded, const trace::Period& period,
-            const PlanningOptions& options, bool wait);
-  /// The same of the iteration that was seen.
+  /// Begins to plan the iteration that was seen; on this thread if `wait`. Hopeless if no steps can
+  /// be cut out of it.
   void Plan(const PlanningOptions& options, bool wait);
+  void Plan(Steps steps, const PlanningOptions& options, bool wait);
+  /// The same steps from another recording, in which blocks have other numbers. Returns false, and
+  /// changes nothing, if they are not the same.
+  [[nodiscard]] bool Rename(Steps steps);
+  /// Waits until it is no longer being planned.
+  void Await();
 
   /// Looks whether the plan is there by now.
   State state();
   std::uint64_t hash() const { return hash_; }
   const std::string& tag() const { return tag_; }
   std::int64_t seen() const { return seen_; }
+  /// The iteration as it was seen, with the shortest time of each op; empty if it was not seen from
+  /// mark to mark.
+  const trace::Trace& iteration() const { return iteration_; }
   /// Once planning has begun.
   const Steps& steps() const { return *steps_; }
   /// Once it is ready.
   const plan::Plan& plan() const { return *outcome_.plan; }
   const sim::Timeline& predicted() const { return outcome_.timeline; }
   PlanRunner& runner() { return *runner_; }
+  const PlanRunner& runner() const { return *runner_; }
   double planning_seconds() const { return planning_seconds_; }
   /// Why there is no plan, if it is hopeless.
   const std::string& reason() const { return reason_; }
   void GiveUp(std::string reason);
 
-  std::int64_t last_used = 0;  ///< For the one who decides which to forget.
+  bool is_planning() const { return state_ == State::kPlanning; }
+
+  // For the one who decides which to expect, and which to forget.
+  std::int64_t last_used = 0;
+  std::int64_t hits = 0;    ///< Times that it was expected and came,
+  std::int64_t misses = 0;  ///< and that it did not.
 
  private:
   struct Made {

@@ -62,12 +62,14 @@ PlanRunner::PlanRunner(const plan::Plan* plan)
   FindSources();
   LinkOperands();
   DescribeStays();
+  ListExpiring();
   Rehearse();
 }
 
 PlanRunner::~PlanRunner() {
   if (memory_.backend == nullptr) return;
   for (const device::EventId event : events_) memory_.backend->DestroyEvent(event);
+  for (const device::EventId event : times_) memory_.backend->DestroyEvent(event);
 }
 
 void PlanRunner::FindSources() {
@@ -146,9 +148,29 @@ void PlanRunner::DescribeStays() {
     const plan::Residency& residency = plan_.residencies[r];
     const bool persistent = problem.variables[At(residency.variable)].persistent();
     stays_[r].eternal = persistent && residency.copy_in < 0;
+    stays_[r].end = end_of(residency);
     stays_[r].leaves_for_good =
         !persistent && end_of(residency) == last_end[At(residency.variable)];
     stays_[r].frees_host_copy = residency.copy_out >= 0 || stays_[r].leaves_for_good;
+  }
+}
+
+/// What leaves for good does so when its variable is freed. The program has called the free before
+/// it calls the next op.
+void PlanRunner::ListExpiring() {
+  const plan::Problem& problem = plan_.problem;
+  recorded_positions_.resize(original_.ops.size());
+  for (std::size_t j = 0; j < problem.ops.size(); ++j) {
+    if (!is_replay_[j]) recorded_positions_[At(source_[j])] = problem.ops[j].position;
+  }
+  expiring_.resize(problem.ops.size());
+  for (std::size_t r = 0; r < stays_.size(); ++r) {
+    if (!stays_[r].leaves_for_good) continue;
+    const auto next = std::partition_point(
+        problem.ops.begin(), problem.ops.end(),
+        [&](const plan::Op& op) { return op.position < stays_[r].end % problem.period; });
+    const auto j = next == problem.ops.end() ? 0 : next - problem.ops.begin();
+    expiring_[At(j)].push_back(static_cast<ResidencyIndex>(r));
   }
 }
 
@@ -167,6 +189,10 @@ void PlanRunner::Rehearse() {
       while (Issued(queue) < lap * Length(queue)) IssueNext(queue);
     }
   }
+  // What is freed behind the last op is not there when the next iteration begins.
+  for (const ResidencyIndex r : expiring_.front()) {
+    if (stays_[At(r)].end <= plan_.problem.period) Expire(r);
+  }
   rehearsing_ = false;
   scene_ = now_;
   scene_versions_ = versions_;
@@ -181,15 +207,63 @@ void PlanRunner::Enter(const PlanMemory& memory) {
   }
   memory_ = memory;
   issued_.fill(0);
+  counts_ = {};
+  measured_lap_ = -1;
+  reached_ = 0;
   now_ = scene_;
   versions_ = scene_versions_;
   stays_ = scene_stays_;
   ops_done_ = 0;
+  if (memory_.ledger == nullptr) return;
+  for (std::size_t w = 0; w < now_.size(); ++w) {
+    if (now_[w].device_offset < 0) continue;
+    memory_.ledger->Enter(now_[w].device_offset, plan_.problem.variables[w].size_bytes,
+                          std::int64_t(w));
+  }
+}
+
+void PlanRunner::Leave() {
+  for (Function& kept : functions_) kept = nullptr;
+  for (std::size_t w = 0; w < now_.size(); ++w) {
+    if (now_[w].device_offset >= 0) Depart(static_cast<VariableIndex>(w));
+  }
+}
+
+/// A content is on the device at this offset from now on.
+void PlanRunner::Arrive(VariableIndex variable, Bytes offset) {
+  Whereabouts& where = now_[At(variable)];
+  if (where.device_offset == offset) return;
+  // The stay before may not be over yet; from here on the new one is what counts.
+  if (where.device_offset >= 0) Depart(variable);
+  where.device_offset = offset;
+  if (memory_.ledger == nullptr || rehearsing_) return;
+  memory_.ledger->Enter(offset, plan_.problem.variables[At(variable)].size_bytes, variable);
+}
+
+void PlanRunner::Depart(VariableIndex variable) {
+  Whereabouts& where = now_[At(variable)];
+  const Bytes offset = std::exchange(where.device_offset, -1);
+  if (memory_.ledger == nullptr || rehearsing_) return;
+  memory_.ledger->Leave(offset, plan_.problem.variables[At(variable)].size_bytes, variable);
 }
 
 void PlanRunner::Run(OpIndex op, Function function) {
   PLIMSOLL_CHECK(op == ops_done_, fmt::format("op {} comes instead of op {}", op, ops_done_));
+  if (op == 0 && measures_next_) {
+    measures_next_ = false;
+    measured_lap_ = Issued(Queue::kCompute) / Length(Queue::kCompute);
+  }
   if (is_replayed_[At(op)]) functions_[At(op)] = function;
+  const std::int64_t lap = Issued(Queue::kCompute) / Length(Queue::kCompute);
+  reached_ = lap * plan_.problem.period + recorded_positions_[At(op)];
+  // What was freed up to here makes room for copies that are due.
+  const auto& compute = plan_.queues[static_cast<std::size_t>(Queue::kCompute)];
+  for (std::int64_t k = Issued(Queue::kCompute) % Length(Queue::kCompute);; ++k) {
+    const OpIndex next = plan_.commands[At(compute[At(k)])].op;
+    for (const ResidencyIndex r : expiring_[At(next)]) Expire(r);
+    if (!is_replay_[At(next)]) break;
+  }
+  IssueReadyCopies();
   current_ = &function;
   while (ops_done_ == op) IssueNext(Queue::kCompute);
   current_ = nullptr;
@@ -225,11 +299,17 @@ bool PlanRunner::IsIssued(const plan::Wait& wait, std::int64_t lap) const {
   return Issued(queue) > then * Length(queue) + rank_[At(wait.command)];
 }
 
-/// Whether all that the next command of a queue waits for has been issued.
+/// Whether all that the next command of a queue waits for has been issued, and, if it fills memory,
+/// whether the program has freed whatever was there.
 bool PlanRunner::MayIssue(Queue queue) const {
   const std::int64_t lap = Issued(queue) / Length(queue);
   const CommandIndex command =
       plan_.queues[static_cast<std::size_t>(queue)][At(Issued(queue) % Length(queue))];
+  if (queue == Queue::kCopyIn) {
+    const ResidencyIndex r = plan_.commands[At(command)].residency;
+    const plan::Position begin = plan_.residencies[At(r)].begin + lap * plan_.problem.period;
+    if (begin > reached_) return false;
+  }
   const auto& waits = plan_.commands[At(command)].waits;
   return std::all_of(waits.begin(), waits.end(),
                      [&](const plan::Wait& wait) { return IsIssued(wait, lap); });
@@ -286,10 +366,13 @@ void PlanRunner::IssueOp(CommandIndex command, std::int64_t lap) {
   const OpIndex op = plan_.commands[At(command)].op;
   const bool replay = is_replay_[At(op)];
   const OpIndex source = source_[At(op)];
+  for (const ResidencyIndex r : expiring_[At(op)]) Expire(r);
   if (!rehearsing_) {
+    RecordTime(command, lap, true);
     RunFunction(op, replay ? functions_[At(source)] : *current_);
+    RecordTime(command, lap, false);
     memory_.backend->Record(EventOf(command, lap), device::Stream::kCompute);
-    replays_ += replay ? 1 : 0;
+    counts_.replays += replay ? 1 : 0;
   }
   NoteOp(op);
   if (replay) return;
@@ -319,16 +402,58 @@ void PlanRunner::IssueCopy(CommandIndex index, std::int64_t lap) {
   if (!rehearsing_) {
     std::byte* device = memory_.arena + residency.offset;
     std::byte* host = memory_.slab + command.host_offset;
+    RecordTime(index, lap, true);
     if (command.queue == Queue::kCopyOut) {
       memory_.backend->CopyOut(host, device, size);
+      ++counts_.copies_out;
+      counts_.copied_out_bytes += size;
     } else {
       memory_.backend->CopyIn(device, host, size);
+      ++counts_.copies_in;
+      counts_.copied_in_bytes += size;
     }
+    RecordTime(index, lap, false);
     memory_.backend->Record(EventOf(index, lap), StreamOf(command.queue));
-    ++copies_[static_cast<std::size_t>(command.queue)];
-    copied_bytes_[static_cast<std::size_t>(command.queue)] += size;
   }
   NoteCopy(command);
+}
+
+void PlanRunner::Measure() {
+  if (times_.empty()) {
+    for (std::size_t k = 0; k < 2 * plan_.commands.size(); ++k) {
+      times_.push_back(memory_.backend->CreateEvent());
+    }
+  }
+  measures_next_ = true;
+  measured_lap_ = -1;
+}
+
+void PlanRunner::RecordTime(CommandIndex command, std::int64_t lap, bool is_start) {
+  if (lap != measured_lap_) return;
+  memory_.backend->Record(times_[At(2 * command + (is_start ? 0 : 1))],
+                          StreamOf(plan_.commands[At(command)].queue));
+}
+
+std::optional<sim::Timeline> PlanRunner::TakeMeasured() {
+  if (measured_lap_ < 0) return std::nullopt;
+  for (const Queue queue : {Queue::kCompute, Queue::kCopyOut, Queue::kCopyIn}) {
+    if (Issued(queue) < (measured_lap_ + 1) * Length(queue)) return std::nullopt;
+  }
+  memory_.backend->Synchronize();
+  const auto& compute = plan_.queues[static_cast<std::size_t>(Queue::kCompute)];
+  const auto time_of = [&](CommandIndex command, bool is_start) {
+    return memory_.backend->TimeOf(times_[At(2 * command + (is_start ? 0 : 1))]);
+  };
+  const Nanoseconds origin = time_of(compute.front(), true);
+  sim::Timeline timeline;
+  timeline.iterations = 1;
+  timeline.iteration_ns = time_of(compute.back(), false) - origin;
+  for (std::size_t c = 0; c < plan_.commands.size(); ++c) {
+    const auto command = static_cast<CommandIndex>(c);
+    timeline.spans.push_back({time_of(command, true) - origin, time_of(command, false) - origin});
+  }
+  measured_lap_ = -1;
+  return timeline;
 }
 
 void PlanRunner::NoteOp(OpIndex index) {
@@ -342,7 +467,7 @@ void PlanRunner::NoteOp(OpIndex index) {
         where.device_offset < 0) {
       where = {};
     }
-    where.device_offset = plan_.residencies[At(operand_residencies_[operand])].offset;
+    Arrive(w, plan_.residencies[At(operand_residencies_[operand])].offset);
   }
   const auto writes = problem.writes(op);
   for (std::size_t k = 0; k < writes.size(); ++k) {
@@ -383,7 +508,7 @@ void PlanRunner::NoteCopy(const plan::Command& command) {
   Whereabouts& where = now_[At(residency.variable)];
   Stay& stay = stays_[At(command.residency)];
   if (command.queue == Queue::kCopyIn) {
-    where.device_offset = residency.offset;
+    Arrive(residency.variable, residency.offset);
     if (stay.frees_host_copy) where.host_offset = -1;
     return;
   }
@@ -392,17 +517,27 @@ void PlanRunner::NoteCopy(const plan::Command& command) {
   EndIfOver(command.residency);
 }
 
-/// A residency is over once its last op and its copy out, if it has one, have been issued.
+/// A residency is over once its last op and its copy out, if it has one, have been issued; unless
+/// it is the last of its variable's.
 void PlanRunner::EndIfOver(ResidencyIndex index) {
   Stay& stay = stays_[At(index)];
   const plan::Residency& residency = plan_.residencies[At(index)];
+  if (stay.leaves_for_good) return;
   if (!stay.used_up || (residency.copy_out >= 0 && !stay.saved)) return;
   stay.used_up = false;
   stay.saved = false;
-  Whereabouts& where = now_[At(residency.variable)];
   // The next stay may have begun already, elsewhere.
-  if (where.device_offset == residency.offset) where.device_offset = -1;
-  if (stay.leaves_for_good) where.host_offset = -1;
+  if (now_[At(residency.variable)].device_offset == residency.offset) Depart(residency.variable);
+}
+
+/// The program has freed what this was the last residency of.
+void PlanRunner::Expire(ResidencyIndex index) {
+  Stay& stay = stays_[At(index)];
+  if (!std::exchange(stay.used_up, false)) return;
+  stay.saved = false;
+  const plan::Residency& residency = plan_.residencies[At(index)];
+  if (now_[At(residency.variable)].device_offset >= 0) Depart(residency.variable);
+  now_[At(residency.variable)].host_offset = -1;
 }
 
 }  // namespace plimsoll::exec

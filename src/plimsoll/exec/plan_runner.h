@@ -4,11 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "plimsoll/device/backend.h"
 #include "plimsoll/exec/device.h"
+#include "plimsoll/exec/ledger.h"
 #include "plimsoll/plan/plan.h"
+#include "plimsoll/sim/simulate.h"
 
 namespace plimsoll::exec {
 
@@ -21,11 +24,21 @@ struct Whereabouts {
   bool anywhere() const { return device_offset >= 0 || host_offset >= 0; }
 };
 
+/// What a runner has done.
+struct RunCounts {
+  std::int64_t replays = 0;
+  std::int64_t copies_out = 0;
+  std::int64_t copies_in = 0;
+  Bytes copied_out_bytes = 0;
+  Bytes copied_in_bytes = 0;
+};
+
 /// What a runner moves things in.
 struct PlanMemory {
   device::Backend* backend = nullptr;
   std::byte* arena = nullptr;  ///< Of at least the plan's footprint.
   std::byte* slab = nullptr;   ///< Host memory of at least the plan's host bytes.
+  Ledger* ledger = nullptr;    ///< Told of every range of the arena that is in use; may be null.
 };
 
 /// Issues the commands of a plan as the program calls, op by op. It follows; it does not drive:
@@ -36,7 +49,9 @@ struct PlanMemory {
 ///
 /// A command is issued once everything that it waits for has been issued: copies as early as that
 /// allows, replays right before the op that follows them in the plan. A replay runs the function
-/// that the program gave for that op in the same iteration.
+/// that the program gave for that op in the same iteration. No copy brings anything to where a
+/// block was that the program has not freed yet: so until then its content is there, whatever
+/// comes.
 ///
 /// Also keeps account of where every content is, so that planned service can be entered at the
 /// beginning of an iteration and left at any call.
@@ -55,6 +70,9 @@ class PlanRunner {
 
   /// Begins an iteration. The content of `scene()` is in place.
   void Enter(const PlanMemory& memory);
+
+  /// Ends it, between two ops, and accounts for what is on the device no more.
+  void Leave();
 
   /// Runs an op of the recorded problem, after all replays and waits that the plan puts before it.
   /// Ops come in order, around the iteration. Throws what the backend and the function throw.
@@ -76,11 +94,15 @@ class PlanRunner {
   };
   std::vector<PendingReplay> PendingReplays() const;
 
-  std::int64_t replays() const { return replays_; }
-  std::int64_t copies(plan::Queue queue) const { return copies_[static_cast<std::size_t>(queue)]; }
-  Bytes copied_bytes(plan::Queue queue) const {
-    return copied_bytes_[static_cast<std::size_t>(queue)];
-  }
+  /// Takes the times of all commands of the next iteration that begins.
+  void Measure();
+  /// The times of the iteration that was measured, from the start of its first op; waits for what
+  /// is under way. Nothing until all of its commands have been issued. Its `iteration_ns` is the
+  /// time from its first op to the end of its last.
+  std::optional<sim::Timeline> TakeMeasured();
+
+  /// What was run since Enter().
+  const RunCounts& counts() const { return counts_; }
   const plan::Plan& plan() const { return plan_; }
   /// Recorded ops of the iteration that have run.
   plan::OpIndex ops_done() const { return ops_done_; }
@@ -91,6 +113,7 @@ class PlanRunner {
   /// A residency as the books see it.
   struct Stay {
     plan::OpIndex last_op = -1;    // Of the plan's problem, the last to touch it.
+    plan::Position end = 0;        // On the axis of its variable.
     bool leaves_for_good = false;  // Nothing of its variable is needed after it.
     bool frees_host_copy = false;  // The copy that fills it is the last from its host copy.
     bool eternal = false;          // It never ends.
@@ -100,6 +123,7 @@ class PlanRunner {
 
   void LinkOperands();
   void DescribeStays();
+  void ListExpiring();
   void FindSources();
   void Rehearse();
 
@@ -116,18 +140,24 @@ class PlanRunner {
   void RunFunction(plan::OpIndex op, const Function& function);
   device::EventId EventOf(plan::CommandIndex command, std::int64_t lap) const;
 
+  void RecordTime(plan::CommandIndex command, std::int64_t lap, bool is_start);
+  void Arrive(plan::VariableIndex variable, Bytes offset);
+  void Depart(plan::VariableIndex variable);
   void NoteOp(plan::OpIndex op);
   void NoteRecorded(plan::OpIndex source);
   void NoteCopy(const plan::Command& command);
   void EndIfOver(plan::ResidencyIndex residency);
+  void Expire(plan::ResidencyIndex residency);
 
   const plan::Plan& plan_;
   const plan::Problem& original_;
   // Tables.
-  std::vector<std::int64_t> rank_;                         // By command: its place in its queue.
-  std::vector<plan::ResidencyIndex> operand_residencies_;  // Like Problem::operands.
-  std::vector<Stay> stays_;                                // By residency.
-  std::vector<plan::OpIndex> source_;                      // By op of the plan's problem.
+  std::vector<std::int64_t> rank_;                           // By command: its place in its queue.
+  std::vector<plan::ResidencyIndex> operand_residencies_;    // Like Problem::operands.
+  std::vector<Stay> stays_;                                  // By residency.
+  std::vector<std::vector<plan::ResidencyIndex>> expiring_;  // By op: what was freed before it.
+  std::vector<plan::Position> recorded_positions_;  // By recorded op: its position in the plan.
+  std::vector<plan::OpIndex> source_;               // By op of the plan's problem.
   std::vector<bool> is_replay_;
   std::vector<bool> is_replayed_;                 // By recorded op.
   std::vector<plan::VariableIndex> holds_;        // By variable of the plan's problem.
@@ -145,11 +175,13 @@ class PlanRunner {
   std::vector<Function> functions_;  // By recorded op: of this iteration, if it is replayed.
   const Function* current_ = nullptr;
   plan::OpIndex ops_done_ = 0;
+  plan::Position reached_ = 0;  // Over all iterations: the program has called all before.
   std::vector<device::EventId> events_;
   std::vector<std::byte*> addresses_;
-  std::int64_t replays_ = 0;
-  std::array<std::int64_t, plan::kQueues> copies_{};
-  std::array<Bytes, plan::kQueues> copied_bytes_{};
+  std::vector<device::EventId> times_;  // By command: its start, its end; if ever measured.
+  std::int64_t measured_lap_ = -1;
+  bool measures_next_ = false;
+  RunCounts counts_;
 };
 
 }  // namespace plimsoll::exec

@@ -38,6 +38,7 @@ std::string FormatTraits(const std::map<std::string, trace::OpTraits, std::less<
 void Recorder::Begin(const std::map<Block, Bytes>& live) {
   trace_ = {};
   variables_.clear();
+  births_.clear();
   names_.clear();
   traits_.clear();
   preexisting_ = std::ssize(live);
@@ -48,6 +49,7 @@ void Recorder::Begin(const std::map<Block, Bytes>& live) {
   for (const auto& [block, size_bytes] : live) {
     variables_[block] = static_cast<trace::VariableIndex>(trace_.variables.size());
     trace_.variables.push_back({static_cast<std::int64_t>(block), size_bytes, true});
+    births_.push_back(-1);
     Mix(static_cast<std::uint64_t>(block));
   }
 }
@@ -56,6 +58,7 @@ void Recorder::Malloc(Block block, Bytes size_bytes) {
   const auto index = static_cast<trace::VariableIndex>(trace_.variables.size());
   variables_[block] = index;
   trace_.variables.push_back({static_cast<std::int64_t>(block), size_bytes, false});
+  births_.push_back(event_count());
   trace_.events.push_back({EventKind::kMalloc, index});
   ++balance_;
   Mix(1);

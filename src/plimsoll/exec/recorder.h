@@ -36,7 +36,12 @@ class Recorder {
   std::uint64_t hash() const { return hash_; }
   trace::EventIndex event_count() const { return std::ssize(trace_.events); }
 
+  /// REQUIRES: the block is live.
   trace::VariableIndex IndexOf(Block block) const { return variables_.at(block); }
+  /// The event at which a live block was malloc'ed; -1 if it was there before.
+  trace::EventIndex BirthOf(Block block) const {
+    return births_[static_cast<std::size_t>(IndexOf(block))];
+  }
   /// The number of the op's name in traces: names alone, or with a number behind them where ops of
   /// one name have different traits.
   std::string NameOf(const OpInfo& info);
@@ -50,6 +55,7 @@ class Recorder {
 
   trace::Trace trace_;
   std::unordered_map<Block, trace::VariableIndex> variables_;
+  std::vector<trace::EventIndex> births_;  // By variable.
   std::unordered_map<std::string, std::int32_t> names_;
   std::map<std::string, trace::OpTraits, std::less<>> traits_;  // By the name in the trace.
   std::int64_t preexisting_ = 0;

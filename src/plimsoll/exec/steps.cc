@@ -109,10 +109,12 @@ Follower::Follower(const Steps* steps)
     const plan::Variable& variable = steps->problem.variables[v];
     if (variable.persistent()) blocks_[v] = Block{variable.id};
   }
+  latest_blocks_ = blocks_;
 }
 
 Follower::Follower(const Steps* steps, plan::Position position, std::vector<Block> blocks)
     : steps_(steps), position_(position), blocks_(std::move(blocks)) {
+  latest_blocks_ = blocks_;
   PLIMSOLL_CHECK(blocks_.size() == steps->problem.variables.size(), "blocks of another problem");
 }
 
@@ -126,6 +128,7 @@ bool Follower::Malloc(Bytes size_bytes, Block block) {
   if (step == nullptr) return false;
   if (steps_->problem.variables[At(step->variable)].size_bytes != size_bytes) return false;
   blocks_[At(step->variable)] = block;
+  latest_blocks_[At(step->variable)] = block;
   Pass();
   return true;
 }

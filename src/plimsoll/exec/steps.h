@@ -53,6 +53,8 @@ class Follower {
   bool at_beginning() const { return position_ == 0; }
   /// By variable of the problem: its block, kNoBlock if it is not live.
   const std::vector<Block>& blocks() const { return blocks_; }
+  /// The same, also of those that were freed since.
+  const std::vector<Block>& latest_blocks() const { return latest_blocks_; }
   const Steps& steps() const { return *steps_; }
 
  private:
@@ -62,6 +64,7 @@ class Follower {
   const Steps* steps_;
   plan::Position position_ = 0;
   std::vector<Block> blocks_;
+  std::vector<Block> latest_blocks_;
 };
 
 }  // namespace plimsoll::exec

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/exec/managed_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "plimsoll/base/check.h"
+#include "plimsoll/base/error.h"
+
+namespace plimsoll::exec {
+namespace {
+
+std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+void Add(const RunCounts& counts, DeviceStats* stats) {
+  stats->replays += counts.replays;
+  stats->copies_out += counts.copies_out;
+  stats->copies_in += counts.copies_in;
+  stats->copied_out_bytes += counts.copied_out_bytes;
+  stats->copied_in_bytes += counts.copied_in_bytes;
+}
+
+std::int64_t Number(Block block) { return static_cast<std::int64_t>(block); }
+
+}  // namespace
+
+ManagedDevice::ManagedDevice(device::Backend* backend, ManagedOptions options)
+    : backend_(*backend), watch_(options.watch) {
+  const PlanningOptions& planning = options.watch.planning;
+  if (planners::FindPlanner(planning.planner) == nullptr) {
+    throw Error(fmt::format("there is no planner called {}", planning.planner));
+  }
+  if (planning.limit_bytes <= 0) {
+    throw Error(fmt::format("a limit of {} bytes leaves no room for anything; give more",
+                            planning.limit_bytes));
+  }
+  arena_ = backend_.AllocateDevice(planning.limit_bytes);
+  ledger_ = std::make_unique<Ledger>(planning.limit_bytes, options.ledger);
+  host_slab_ = std::make_unique<HostSlab>(&backend_, planning.host_limit_bytes);
+  memory_ = std::make_unique<OnDemandMemory>(&backend_, arena_, planning.limit_bytes,
+                                             host_slab_.get(), ledger_.get());
+  begun_ = backend_.CreateEvent();
+  ended_ = backend_.CreateEvent();
+  stats_.service = Service::kRecording;
+  stats_.limit_bytes = planning.limit_bytes;
+  watch_.Begin({});
+}
+
+ManagedDevice::~ManagedDevice() {
+  try {
+    backend_.Synchronize();
+  } catch (const Error&) {
+    // Whoever waits for results has been told, or does not want to know.
+  }
+  backend_.DestroyEvent(begun_);
+  backend_.DestroyEvent(ended_);
+  memory_.reset();
+  host_slab_.reset();
+  if (slab_ != nullptr) backend_.FreeHost(slab_);
+  backend_.FreeDevice(arena_);
+}
+
+ManagedDevice::Held& ManagedDevice::Find(Block block) {
+  const auto found = blocks_.find(block);
+  if (found == blocks_.end()) {
+    throw Error(fmt::format("block {} is not live: used after it was freed, or never allocated",
+                            Number(block)));
+  }
+  return found->second;
+}
+
+std::map<Block, Bytes> ManagedDevice::Live() const {
+  std::map<Block, Bytes> live;
+  for (const auto& [block, held] : blocks_) live.emplace(block, held.size_bytes);
+  return live;
+}
+
+Block ManagedDevice::Malloc(Bytes size_bytes) {
+  if (size_bytes < 0) throw Error(fmt::format("cannot allocate {} bytes", size_bytes));
+  if (size_bytes > stats_.limit_bytes) {
+    throw OutOfMemory(size_bytes, stats_.limit_bytes,
+                      "one block is larger than the limit; raise the limit");
+  }
+  const Block block{next_block_++};
+  if (planned() && !follower_->Malloc(size_bytes, block)) {
+    Drift(fmt::format("malloc of {} bytes", size_bytes));
+  }
+  Held& held = blocks_[block];
+  held.size_bytes = size_bytes;
+  stats_.live_bytes += size_bytes;
+  stats_.peak_live_bytes = std::max(stats_.peak_live_bytes, stats_.live_bytes);
+  if (planned()) {
+    CountIfOver();
+  } else {
+    held.storage = NewStorage();
+    memory_->Add(held.storage, size_bytes);
+    watch_.Malloc(block, size_bytes);
+    EnterIfDue();
+  }
+  return block;
+}
+
+void ManagedDevice::Free(Block block) {
+  const Held held = Find(block);
+  if (planned() && !follower_->Free(block)) Drift(fmt::format("free of block {}", Number(block)));
+  stats_.live_bytes -= held.size_bytes;
+  if (planned()) {
+    blocks_.erase(block);
+    CountIfOver();
+    return;
+  }
+  memory_->Remove(Find(block).storage);
+  blocks_.erase(block);
+  watch_.Free(block);
+  EnterIfDue();
+}
+
+void ManagedDevice::Exec(const OpInfo& info, std::span<const Block> reads,
+                         std::span<const Block> writes, Function function) {
+  for (const Block block : reads) Find(block);
+  for (const Block block : writes) Find(block);
+  if (planned() && !follower_->Expects(info, reads, writes)) Drift(fmt::format("op {}", info.name));
+  ++stats_.execs;
+  if (planned()) {
+    served_->runner().Run(follower_->op(), std::move(function));
+    follower_->Pass();
+    CountIfOver();
+    return;
+  }
+  std::vector<Block> read_storages;
+  std::vector<Block> write_storages;
+  for (const Block block : reads) read_storages.push_back(Find(block).storage);
+  for (const Block block : writes) write_storages.push_back(Find(block).storage);
+  const Nanoseconds duration = RunOnDemand(info, read_storages, write_storages, function);
+  watch_.Exec(info, reads, writes, duration);
+  EnterIfDue();
+}
+
+/// Returns how long the function took.
+Nanoseconds ManagedDevice::RunOnDemand(const OpInfo& info, std::span<const Block> reads,
+                                       std::span<const Block> writes, const Function& function) {
+  std::vector<std::byte*> read_addresses;
+  std::vector<std::byte*> write_addresses;
+  memory_->Pin(reads, writes, info.name, &read_addresses, &write_addresses);
+  const std::unique_ptr<OnDemandMemory, void (*)(OnDemandMemory*)> pinned(
+      memory_.get(), [](OnDemandMemory* memory) { memory->Unpin(); });
+  if (function) {
+    backend_.Record(begun_, device::Stream::kCompute);
+    backend_.Run([&](void* native_stream) {
+      function({read_addresses, write_addresses, native_stream});
+    });
+    backend_.Record(ended_, device::Stream::kCompute);
+    backend_.Synchronize(ended_);
+  }
+  if (!function || !backend_.capabilities().runs) return info.expected_ns;
+  return backend_.TimeOf(ended_) - backend_.TimeOf(begun_);
+}
+
+void ManagedDevice::EndIteration(std::string_view next) {
+  ++stats_.iterations;
+  if (!planned()) {
+    watch_.EndIteration(next);
+    EnterIfDue();
+    return;
+  }
+  if (!follower_->at_beginning()) {
+    Drift("the end of the iteration");
+    watch_.EndIteration(next);
+    EnterIfDue();
+    return;
+  }
+  ++stats_.planned_iterations;
+  watch_.NoteHit(served_.get());
+  if (watch_.Expected(next) == served_) return;
+  Leave();
+  watch_.Begin(Live());
+  watch_.EndIteration(next);
+  EnterIfDue();
+}
+
+void ManagedDevice::Synchronize() { backend_.Synchronize(); }
+
+void ManagedDevice::EnterIfDue() {
+  std::optional<IterationWatch::Entry> entry = watch_.Due();
+  if (entry) Enter(*std::move(entry));
+}
+
+void ManagedDevice::CountIfOver() {
+  if (!follower_->at_beginning() || watch_.marked()) return;
+  ++stats_.iterations;
+  ++stats_.planned_iterations;
+  watch_.NoteHit(served_.get());
+}
+
+void ManagedDevice::Enter(IterationWatch::Entry entry) {
+  const plan::Plan& plan = entry.pattern->plan();
+  if (plan.host_bytes > slab_bytes_) {
+    std::byte* larger = nullptr;
+    try {
+      larger = backend_.AllocateHost(plan.host_bytes);
+    } catch (const OutOfMemory& error) {
+      // Slower, but right.
+      entry.pattern->GiveUp(error.what());
+      return;
+    }
+    if (slab_ != nullptr) backend_.FreeHost(slab_);
+    slab_ = larger;
+    slab_bytes_ = plan.host_bytes;
+  }
+  Arrange(entry);
+  memory_->Clear();
+  for (auto& [block, held] : blocks_) held.storage = kNoBlock;
+  entry.pattern->runner().Enter({&backend_, arena_, slab_, ledger_.get()});
+  served_ = std::move(entry.pattern);
+  follower_ = std::move(entry.follower);
+  stats_.service = Service::kPlanned;
+  stats_.peak_footprint_bytes = std::max(stats_.peak_footprint_bytes, plan.footprint_bytes);
+}
+
+/// Moves what lives across the beginning of the iteration to where the plan wants it.
+void ManagedDevice::Arrange(const IterationWatch::Entry& entry) {
+  const PlanRunner& runner = entry.pattern->runner();
+  std::vector<Target> targets;
+  for (std::size_t w = 0; w < runner.scene().size(); ++w) {
+    const Whereabouts& where = runner.scene()[w];
+    if (!where.anywhere()) continue;
+    const Block block = entry.follower.blocks()[At(runner.holds()[w])];
+    PLIMSOLL_CHECK(block != kNoBlock, fmt::format("variable {} of the plan has no block", w));
+    Target target{.block = Find(block).storage};
+    target.device_offset = where.device_offset;
+    if (where.host_offset >= 0) target.host = slab_ + where.host_offset;
+    targets.push_back(target);
+  }
+  memory_->Arrange(targets);
+}
+
+void ManagedDevice::Drift(std::string reason) {
+  last_drift_ = std::move(reason);
+  watch_.NoteMiss(served_.get());
+  ++stats_.drifts;
+  const Follower follower = *follower_;
+  Leave();
+  stats_.service = Service::kDrifted;
+  watch_.Resume(follower, Live());
+}
+
+/// Ends planned service between two calls; what every block holds is taken over.
+void ManagedDevice::Leave() {
+  backend_.Synchronize();
+  PlanRunner& runner = served_->runner();
+  std::vector<Whereabouts> contents = runner.now();
+  const std::vector<PlanRunner::PendingReplay> replays = runner.PendingReplays();
+  runner.Leave();
+  std::vector<Block> storages = TakeBack(contents);
+  Rebuild(replays, &storages, &contents);
+  for (std::size_t v = 0; v < follower_->blocks().size(); ++v) {
+    const Block block = follower_->blocks()[v];
+    if (block == kNoBlock) continue;
+    // A malloc that was not expected has a number, but is not held yet.
+    Held& held = Find(block);
+    for (std::size_t w = 0; w < storages.size(); ++w) {
+      if (runner.holds()[w] != static_cast<plan::VariableIndex>(v)) continue;
+      if (storages[w] == kNoBlock || contents[w].version != runner.versions()[v]) continue;
+      held.storage = std::exchange(storages[w], kNoBlock);
+      break;
+    }
+    if (held.storage != kNoBlock) continue;
+    held.storage = NewStorage();
+    memory_->Add(held.storage, held.size_bytes);
+  }
+  for (const Block storage : storages) {
+    if (storage != kNoBlock) memory_->Remove(storage);
+  }
+  // The slab of planned service is free for the next plan.
+  memory_->Settle();
+  Add(runner.counts(), &stats_);
+  follower_.reset();
+  stats_.service = Service::kRecording;
+}
+
+/// Makes blocks of all contents that the plan has in memory; by variable of its problem.
+std::vector<Block> ManagedDevice::TakeBack(const std::vector<Whereabouts>& contents) {
+  const std::vector<plan::Variable>& variables = served_->plan().problem.variables;
+  std::vector<Block> storages(variables.size(), kNoBlock);
+  for (std::size_t w = 0; w < variables.size(); ++w) {
+    if (contents[w].device_offset < 0) continue;
+    storages[w] = NewStorage();
+    memory_->AddAt(storages[w], variables[w].size_bytes, contents[w].device_offset);
+  }
+  for (std::size_t w = 0; w < variables.size(); ++w) {
+    const Whereabouts& where = contents[w];
+    if (where.device_offset >= 0 || where.host_offset < 0) continue;
+    storages[w] = NewStorage();
+    memory_->AddOnHost(storages[w], variables[w].size_bytes, slab_ + where.host_offset);
+  }
+  return storages;
+}
+
+/// Runs the replays that the plan had still to come, as far as their ops have run: whatever it has
+/// dropped is there again before the program overwrites what it is made of.
+void ManagedDevice::Rebuild(const std::vector<PlanRunner::PendingReplay>& replays,
+                            std::vector<Block>* storages, std::vector<Whereabouts>* contents) {
+  const plan::Problem& problem = served_->plan().problem;
+  const auto storages_of = [&](std::span<const plan::Operand> operands) {
+    std::vector<Block> result;
+    for (const plan::Operand& operand : operands) {
+      const auto w = At(operand.variable);
+      Block& storage = (*storages)[w];
+      if (storage == kNoBlock) {
+        storage = NewStorage();
+        memory_->Add(storage, problem.variables[w].size_bytes);
+        (*contents)[w] = {};
+      }
+      result.push_back(storage);
+    }
+    return result;
+  };
+  for (const PlanRunner::PendingReplay& replay : replays) {
+    const plan::Op& op = problem.ops[At(replay.op)];
+    const std::vector<Block> reads = storages_of(problem.reads(op));
+    const std::vector<Block> writes = storages_of(problem.writes(op));
+    RunOnDemand({.name = problem.op_names[At(op.name)]}, reads, writes, replay.function);
+    ++stats_.replays;
+    const auto written = problem.writes(op);
+    for (auto x = written.begin(); x != written.end(); ++x) {
+      if (std::find(written.begin(), x, *x) == x) ++(*contents)[At(x->variable)].version;
+    }
+  }
+}
+
+DeviceStats ManagedDevice::stats() const {
+  DeviceStats stats = stats_;
+  const OnDemandStats memory = memory_->stats();
+  stats.plans_made = watch_.plans_made();
+  stats.copies_out += memory.copies_out;
+  stats.copies_in += memory.copies_in;
+  stats.copied_out_bytes += memory.copied_out_bytes;
+  stats.copied_in_bytes += memory.copied_in_bytes;
+  stats.host_bytes = host_slab_->reserved_bytes() + slab_bytes_;
+  stats.footprint_bytes = planned() ? served_->plan().footprint_bytes : memory.footprint_bytes;
+  stats.peak_footprint_bytes = std::max(stats.peak_footprint_bytes, memory.peak_footprint_bytes);
+  if (planned()) Add(served_->runner().counts(), &stats);
+  return stats;
+}
+
+void ManagedDevice::CopyToDevice(std::byte* device, const void* data, Bytes size_bytes) {
+  backend_.Upload(device, data, size_bytes);
+}
+
+void ManagedDevice::CopyToProgram(void* data, const std::byte* device, Bytes size_bytes) {
+  backend_.Download(data, device, size_bytes);
+}
+
+}  // namespace plimsoll::exec

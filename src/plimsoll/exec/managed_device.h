@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/device/backend.h"
+#include "plimsoll/exec/device.h"
+#include "plimsoll/exec/iteration_watch.h"
+#include "plimsoll/exec/on_demand.h"
+
+namespace plimsoll::exec {
+
+struct ManagedOptions {
+  /// How iterations are watched and planned; the limit of planning is the size of the arena, which
+  /// is allocated at once.
+  WatchOptions watch;
+  /// Whether every byte in use is accounted for at every event; for tests.
+  bool ledger = false;
+};
+
+/// Holds a limit: everything that the program asks for happens in one arena of the limit's size,
+/// and what does not fit at a time waits in host memory or is made again.
+///
+///                ┌─────────────┐   a plan is there, at the beginning    ┌─────────┐
+///     start ────▶│  on demand  │ ─────────── of an iteration ──────────▶│ planned │
+///                │             │ ◀─── a call that the plan does not ────│         │
+///                └─────────────┘      expect: drift, at that very call  └─────────┘
+///
+/// On demand, an op brings its blocks in, and the least recently used ones leave (on_demand.h);
+/// meanwhile the iteration is recorded, and planned on a thread of its own (iteration_watch.h).
+/// When planned service begins, what lives across the beginning of the iteration is moved to its
+/// planned place; from then on every call is served by the plan (plan_runner.h). At a call that
+/// does not match, whatever the plan has dropped is made again, and service goes on on demand.
+class ManagedDevice final : public Device {
+ public:
+  /// Keeps a reference to the backend, which outlives it. Throws OutOfMemory if there is no room
+  /// for the arena, and Error if there is no such planner.
+  ManagedDevice(device::Backend* backend, ManagedOptions options);
+  ~ManagedDevice() override;
+
+  Block Malloc(Bytes size_bytes) override;
+  void Free(Block block) override;
+  void Exec(const OpInfo& info, std::span<const Block> reads, std::span<const Block> writes,
+            Function function) override;
+  void EndIteration(std::string_view next) override;
+  using Device::EndIteration;
+  void Synchronize() override;
+  DeviceStats stats() const override;
+
+  /// The iteration that is served by a plan, or was last; null if none ever was.
+  const Pattern* served() const { return served_.get(); }
+  const IterationWatch& watch() const { return watch_; }
+  /// Why planned service was last left; empty if it never was.
+  const std::string& last_drift() const { return last_drift_; }
+  /// Waits for the plans in the making. They serve from the next beginning on.
+  void AwaitPlans() { watch_.AwaitPlans(); }
+
+ protected:
+  void CopyToDevice(std::byte* device, const void* data, Bytes size_bytes) override;
+  void CopyToProgram(void* data, const std::byte* device, Bytes size_bytes) override;
+
+ private:
+  struct Held {
+    Bytes size_bytes = 0;
+    Block storage = kNoBlock;  // Its number in `memory_`; kNoBlock in planned service.
+  };
+
+  bool planned() const { return follower_.has_value(); }
+  Held& Find(Block block);
+  Block NewStorage() { return Block{next_storage_++}; }
+  std::map<Block, Bytes> Live() const;
+
+  Nanoseconds RunOnDemand(const OpInfo& info, std::span<const Block> reads,
+                          std::span<const Block> writes, const Function& function);
+  /// After a call that was served on demand.
+  void EnterIfDue();
+  /// After one that was served by the plan.
+  void CountIfOver();
+  void Enter(IterationWatch::Entry entry);
+  void Arrange(const IterationWatch::Entry& entry);
+  void Leave();
+  void Drift(std::string reason);
+  std::vector<Block> TakeBack(const std::vector<Whereabouts>& contents);
+  void Rebuild(const std::vector<PlanRunner::PendingReplay>& replays, std::vector<Block>* storages,
+               std::vector<Whereabouts>* contents);
+
+  device::Backend& backend_;
+  std::byte* arena_ = nullptr;
+  std::byte* slab_ = nullptr;  // Where planned service copies to.
+  Bytes slab_bytes_ = 0;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<HostSlab> host_slab_;
+  std::unique_ptr<OnDemandMemory> memory_;
+  std::unordered_map<Block, Held> blocks_;
+  std::int64_t next_block_ = 0;
+  std::int64_t next_storage_ = 0;
+  device::EventId begun_ = 0;  // Around a function that is measured.
+  device::EventId ended_ = 0;
+
+  IterationWatch watch_;
+  std::shared_ptr<Pattern> served_;
+  std::optional<Follower> follower_;  // In planned service.
+  std::string last_drift_;
+  DeviceStats stats_;
+};
+
+}  // namespace plimsoll::exec

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/exec/managed_device.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/device/host_backend.h"
+#include "plimsoll/exec/plain_device.h"
+#include "plimsoll/exec/toy_network_for_test.h"
+
+namespace plimsoll::exec {
+namespace {
+
+/// Results of every step, and all that lives on at the end.
+struct Numbers {
+  std::vector<std::uint64_t> steps;
+  std::vector<std::uint64_t> persistent;
+  friend bool operator==(const Numbers&, const Numbers&) = default;
+};
+
+Numbers Train(Device* device, const ToyOptions& options, const std::vector<ToyStep>& steps) {
+  Numbers numbers;
+  ToyNetwork network(device, options);
+  if (options.marks) device->EndIteration("train");
+  for (const ToyStep& step : steps) numbers.steps.push_back(network.Step(step));
+  numbers.persistent = network.ReadPersistent();
+  network.Finish();
+  return numbers;
+}
+
+struct Reference {
+  Numbers numbers;
+  Bytes peak_bytes = 0;
+};
+
+Reference TrainPlainly(const ToyOptions& options, const std::vector<ToyStep>& steps) {
+  device::HostBackend backend;
+  PlainDevice device(&backend);
+  Reference reference;
+  reference.numbers = Train(&device, options, steps);
+  reference.peak_bytes = device.stats().peak_live_bytes;
+  return reference;
+}
+
+/// Some copies are worth their time, and so are some replays.
+plan::Machine SomeMachine() {
+  return {.name = "test",
+          .out_bytes_per_s = 2e8,
+          .in_bytes_per_s = 2e8,
+          .both_out_bytes_per_s = 2e8,
+          .both_in_bytes_per_s = 2e8};
+}
+
+ManagedOptions At(Bytes limit_bytes) {
+  ManagedOptions options;
+  options.watch.planning.limit_bytes = limit_bytes;
+  options.watch.planning.machine = SomeMachine();
+  options.watch.planning.evaluations = 20;
+  options.watch.plan_at_once = true;
+  options.ledger = true;
+  return options;
+}
+
+/// Trains under a limit and compares with the reference; returns what the device did.
+DeviceStats TrainUnder(int percent, const ToyOptions& options, const std::vector<ToyStep>& steps,
+                       const Reference& reference) {
+  device::HostBackend backend({.poison_on_free = true, .jitter_ns = 30'000, .seed = options.seed});
+  DeviceStats stats;
+  {
+    ManagedDevice device(&backend, At(reference.peak_bytes * percent / 100));
+    const Numbers numbers = Train(&device, options, steps);
+    EXPECT_EQ(numbers.steps, reference.numbers.steps) << percent << " %, seed " << options.seed;
+    EXPECT_TRUE(numbers == reference.numbers) << percent << " %, seed " << options.seed;
+    stats = device.stats();
+    EXPECT_LE(stats.peak_footprint_bytes, stats.limit_bytes);
+    EXPECT_EQ(stats.live_bytes, 0);
+  }
+  EXPECT_EQ(backend.device_bytes(), 0);
+  EXPECT_EQ(backend.host_bytes(), 0);
+  return stats;
+}
+
+TEST(ManagedDeviceTest, NumbersAreThoseOfTheReferenceAtEveryLimit) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    for (const bool marks : {true, false}) {
+      ToyOptions options{.seed = seed, .layers = 12, .marks = marks};
+      const std::vector<ToyStep> steps(12);
+      const Reference reference = TrainPlainly(options, steps);
+      for (const int percent : {100, 80, 65, 50}) {
+        const DeviceStats stats = TrainUnder(percent, options, steps, reference);
+        EXPECT_EQ(stats.drifts, 1) << "when the program ends";
+        EXPECT_GT(stats.planned_iterations, 5) << percent << " %, marks " << marks;
+      }
+    }
+  }
+}
+
+/// Steps that differ from the usual at random.
+std::vector<ToyStep> EventfulSteps(std::uint64_t seed, int count, int layers) {
+  TestRandom random(seed);
+  std::vector<ToyStep> steps(static_cast<std::size_t>(count));
+  for (std::size_t k = 6; k < steps.size(); ++k) {
+    if (random.OneIn(5)) steps[k].skips = static_cast<int>(random.Between(1, layers - 1));
+    if (random.OneIn(6)) steps[k].evaluates = true;
+    if (random.OneIn(6)) steps[k].scale = 2;
+  }
+  for (std::size_t k = 0; k + 1 < steps.size(); ++k) {
+    steps[k].next = steps[k + 1].evaluates ? "evaluate" : "train";
+  }
+  return steps;
+}
+
+TEST(ManagedDeviceTest, DriftChangesNoNumber) {
+  std::int64_t drifts = 0;
+  std::int64_t replays = 0;
+  const auto cases = static_cast<std::uint64_t>(CaseCount(12));
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    const ToyOptions options{.seed = seed,
+                             .layers = 14,
+                             .marks = seed % 3 != 0,
+                             .names = seed % 2 == 0,
+                             .carries = seed % 4 == 3};
+    const std::vector<ToyStep> steps = EventfulSteps(seed, 30, options.layers);
+    const Reference reference = TrainPlainly(options, steps);
+    for (const int percent : {70, 45}) {
+      const DeviceStats stats = TrainUnder(percent, options, steps, reference);
+      drifts += stats.drifts;
+      replays += stats.replays;
+    }
+  }
+  EXPECT_GT(drifts, 100);
+  EXPECT_GT(replays, 100);
+}
+
+TEST(ManagedDeviceTest, WhatOutlivesAnIterationIsPlannedWithoutMarks) {
+  const ToyOptions options{.seed = 5, .layers = 10, .marks = false, .carries = true};
+  const std::vector<ToyStep> steps(14);
+  const Reference reference = TrainPlainly(options, steps);
+  const DeviceStats stats = TrainUnder(60, options, steps, reference);
+  EXPECT_GT(stats.planned_iterations, 5);
+}
+
+TEST(ManagedDeviceTest, APatternSeenBeforeIsNotPlannedAgain) {
+  const ToyOptions options{.seed = 2, .layers = 10};
+  std::vector<ToyStep> steps(40);
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    steps[k].evaluates = k % 4 == 3;
+    steps[k].next = k % 4 == 2 ? "evaluate" : "train";
+  }
+  const Reference reference = TrainPlainly(options, steps);
+  const DeviceStats stats = TrainUnder(85, options, steps, reference);
+  EXPECT_EQ(stats.plans_made, 2);
+  EXPECT_EQ(stats.drifts, 1);
+  EXPECT_GT(stats.planned_iterations, 28);
+}
+
+TEST(ManagedDeviceTest, AlternatingIterationsWithoutNamesAreForeseen) {
+  const ToyOptions options{.seed = 2, .layers = 10, .names = false};
+  std::vector<ToyStep> steps(40);
+  for (std::size_t k = 0; k < steps.size(); ++k) steps[k].scale = 1 + k % 2;
+  const Reference reference = TrainPlainly(options, steps);
+  const DeviceStats stats = TrainUnder(60, options, steps, reference);
+  EXPECT_EQ(stats.plans_made, 2);
+  EXPECT_LE(stats.drifts, 3);
+  EXPECT_GT(stats.planned_iterations, 28);
+}
+
+TEST(ManagedDeviceTest, PlansAreMadeWhileTheProgramGoesOn) {
+  const ToyOptions options{.seed = 4, .layers = 10};
+  const std::vector<ToyStep> steps(20);
+  const Reference reference = TrainPlainly(options, steps);
+  device::HostBackend backend;
+  ManagedOptions managed = At(reference.peak_bytes * 6 / 10);
+  managed.watch.plan_at_once = false;
+  ManagedDevice device(&backend, managed);
+  ToyNetwork network(&device, options);
+  device.EndIteration("train");
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    if (k == 10) device.AwaitPlans();
+    EXPECT_EQ(network.Step(steps[k]), reference.numbers.steps[k]);
+  }
+  EXPECT_GE(device.stats().planned_iterations, 8);
+  EXPECT_EQ(device.served()->plan().planner, "joint");
+}
+
+TEST(ManagedDeviceTest, RefusesWhatCanNeverBe) {
+  device::HostBackend backend;
+  EXPECT_THROW(ManagedDevice(&backend, At(0)), Error);
+  ManagedOptions unknown = At(1 << 20);
+  unknown.watch.planning.planner = "nobody";
+  EXPECT_THROW(ManagedDevice(&backend, unknown), Error);
+
+  ManagedDevice device(&backend, At(1 << 20));
+  EXPECT_THROW((void)device.Malloc(-1), Error);
+  EXPECT_THROW((void)device.Malloc((1 << 20) + 1), OutOfMemory);
+  EXPECT_THROW(device.Free(Block{7}), Error);
+  const Block a = device.Malloc(700'000);
+  const Block b = device.Malloc(700'000);
+  const std::vector<Block> both = {a, b};
+  try {
+    device.Exec({.name = "large_op"}, both, {}, [](const Launch&) {});
+    FAIL() << "both cannot be there at a time";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("large_op"), std::string::npos) << error.what();
+  }
+  device.Free(a);
+  EXPECT_THROW(device.Free(a), Error);
+  EXPECT_THROW(device.Exec({.name = "late"}, both, {}, nullptr), Error);
+  device.Free(b);
+  EXPECT_EQ(device.stats().live_bytes, 0);
+}
+
+TEST(ManagedDeviceTest, AFunctionThatThrowsMayBeRunAgain) {
+  device::HostBackend backend;
+  ManagedDevice device(&backend, At(1 << 20));
+  const Block block = device.Malloc(4096);
+  const std::vector<Block> blocks = {block};
+  for (int k = 0; k < 8; ++k) {
+    device.EndIteration();
+    int runs = 0;
+    const auto run = [&] {
+      device.Exec({.name = "shaky"}, blocks, blocks, [&, first = runs == 0](const Launch&) {
+        ++runs;
+        if (first) throw Error("not this time");
+      });
+    };
+    EXPECT_THROW(run(), Error);
+    run();
+    EXPECT_EQ(runs, 2);
+  }
+  device.Free(block);
+}
+
+}  // namespace
+}  // namespace plimsoll::exec

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/exec/measure_link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace plimsoll::exec {
+namespace {
+
+constexpr Bytes kLarge = Bytes{16} << 20;
+constexpr Bytes kSmall = 4096;
+constexpr int kRuns = 5;
+
+/// Memory on both sides, and events around copies.
+class Bench {
+ public:
+  explicit Bench(device::Backend* backend)
+      : backend_(*backend),
+        device_(Take(backend->AllocateDevice(2 * kLarge), &device::Backend::FreeDevice)),
+        host_(Take(backend->AllocateHost(2 * kLarge), &device::Backend::FreeHost)) {
+    for (device::EventId& event : events_) event = backend_.CreateEvent();
+    std::memset(host_.get(), 1, 2 * kLarge);
+  }
+  ~Bench() {
+    for (const device::EventId event : events_) backend_.DestroyEvent(event);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  struct Times {
+    double out_s = 0;
+    double in_s = 0;
+  };
+  /// The median time of copies of this size; of both directions at once if both are asked for.
+  Times Measure(bool out, bool in, Bytes size_bytes) {
+    std::vector<double> out_times;
+    std::vector<double> in_times;
+    for (int run = 0; run <= kRuns; ++run) {
+      if (out) {
+        backend_.Record(events_[0], device::Stream::kCopyOut);
+        backend_.CopyOut(host_.get(), device_.get(), size_bytes);
+        backend_.Record(events_[1], device::Stream::kCopyOut);
+      }
+      if (in) {
+        backend_.Record(events_[2], device::Stream::kCopyIn);
+        backend_.CopyIn(device_.get() + kLarge, host_.get() + kLarge, size_bytes);
+        backend_.Record(events_[3], device::Stream::kCopyIn);
+      }
+      backend_.Synchronize();
+      // The first run is to touch all pages.
+      if (run == 0) continue;
+      if (out) out_times.push_back(Between(0, 1));
+      if (in) in_times.push_back(Between(2, 3));
+    }
+    return {Median(out_times), Median(in_times)};
+  }
+
+ private:
+  using Memory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
+
+  template <typename Free>
+  Memory Take(std::byte* memory, Free free) {
+    return {memory, [this, free](std::byte* taken) { (backend_.*free)(taken); }};
+  }
+  double Between(int begin, int end) {
+    return static_cast<double>(backend_.TimeOf(events_[end]) - backend_.TimeOf(events_[begin])) /
+           1e9;
+  }
+  static double Median(std::vector<double> times) {
+    if (times.empty()) return 0;
+    std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
+    return times[times.size() / 2];
+  }
+
+  device::Backend& backend_;
+  Memory device_;
+  Memory host_;
+  device::EventId events_[4] = {};
+};
+
+}  // namespace
+
+plan::Machine MeasureLink(device::Backend* backend) {
+  Bench bench(backend);
+  const Bench::Times small_out = bench.Measure(true, false, kSmall);
+  const Bench::Times small_in = bench.Measure(false, true, kSmall);
+  const Bench::Times out = bench.Measure(true, false, kLarge);
+  const Bench::Times in = bench.Measure(false, true, kLarge);
+  const Bench::Times both = bench.Measure(true, true, kLarge);
+  const auto rate = [](double seconds, double latency) {
+    const double bytes_per_s = static_cast<double>(kLarge) / std::max(seconds - latency, 1e-9);
+    return std::clamp(bytes_per_s, plan::kSlowestBytesPerS, plan::kFastestBytesPerS);
+  };
+  plan::Machine machine;
+  machine.name = std::string(backend->name());
+  machine.out_latency_ns = static_cast<Nanoseconds>(small_out.out_s * 1e9);
+  machine.in_latency_ns = static_cast<Nanoseconds>(small_in.in_s * 1e9);
+  machine.out_bytes_per_s = rate(out.out_s, small_out.out_s);
+  machine.in_bytes_per_s = rate(in.in_s, small_in.in_s);
+  machine.both_out_bytes_per_s =
+      std::min(rate(both.out_s, small_out.out_s), machine.out_bytes_per_s);
+  machine.both_in_bytes_per_s = std::min(rate(both.in_s, small_in.in_s), machine.in_bytes_per_s);
+  return machine;
+}
+
+}  // namespace plimsoll::exec
