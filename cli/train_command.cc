@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/model_input.h"
 #include "cli/plan_input.h"

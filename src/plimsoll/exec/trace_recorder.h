@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 #include "plimsoll/exec/device.h"
+#include "plimsoll/exec/recorder.h"
 
 namespace plimsoll::exec {
 
@@ -36,17 +36,10 @@ class TraceRecorder final : public Device {
   void CopyToProgram(void* data, const std::byte* device, Bytes size_bytes) override;
 
  private:
-  struct Memory {
-    Bytes size_bytes = 0;
-    trace::VariableIndex variable = -1;
-  };
-  Memory& Find(Block block);
-  std::int32_t NameOf(const OpInfo& info);
+  void CheckLive(Block block) const;
 
-  std::unordered_map<Block, Memory> blocks_;
-  std::unordered_map<std::string, std::int32_t> names_;
-  trace::TraitsByName traits_;
-  trace::Trace trace_;
+  Recorder recorder_;
+  std::map<Block, Bytes> live_;
   bool recording_ = false;
   std::int64_t next_ = 0;
   DeviceStats stats_;

@@ -71,6 +71,7 @@ class Trainer {
   void set_step(std::int64_t step) { step_ = step; }
 
   const Network& network() const { return network_; }
+  const TrainOptions& options() const { return options_; }
   /// The persistent slots, in order: parameters, statistics among them, then moments.
   std::span<const Slot> persistent_slots() const;
   /// Reads or writes one of them. Waits for the device.

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/nn/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/device/fault_backend.h"
+#include "plimsoll/device/host_backend.h"
+#include "plimsoll/exec/plain_device.h"
+#include "plimsoll/nn/checkpoint.h"
+#include "plimsoll/nn/data.h"
+#include "plimsoll/nn/models/small_for_test.h"
+#include "plimsoll/nn/onednn/library.h"
+
+namespace plimsoll::nn {
+namespace {
+
+class TrainerTest : public testing::Test {
+ protected:
+  TrainerTest() : device_(&backend_), library_(MakeOneDnnLibrary()) {}
+
+  static Network Small(const std::string& name) {
+    const Model model = FindModel(name);
+    return model.build(SmallOptions(model));
+  }
+
+  std::vector<float> Train(Trainer* trainer, const Dataset& data, int steps) {
+    std::vector<float> losses;
+    for (int i = 0; i < steps; ++i) {
+      losses.push_back(trainer->Step(data.TrainBatch(trainer->step(), trainer->options().batch)));
+    }
+    return losses;
+  }
+
+  device::HostBackend backend_;
+  exec::PlainDevice device_;
+  std::unique_ptr<KernelLibrary> library_;
+};
+
+float Mean(std::span<const float> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0F) / static_cast<float>(values.size());
+}
+
+TEST_F(TrainerTest, LossGoesDownForEveryModel) {
+  for (const Model& model : ListModels()) {
+    SCOPED_TRACE(model.name);
+    const Network network = model.build(SmallOptions(model));
+    const bool is_text = model.data == DataKind::kText;
+    const auto data = MakeSyntheticData(network, model.data, 1);
+    TrainOptions options{.batch = 16, .learning_rate = 0.01F, .seed = 2};
+    if (is_text || model.data == DataKind::kVideos || network.layers.size() < 40) {
+      options.optimizer = Optimizer::kAdamW;
+      options.learning_rate = 3e-3F;
+    }
+    Trainer trainer(&device_, library_.get(), network, options);
+    const std::vector<float> losses = Train(&trainer, *data, 40);
+    EXPECT_LT(Mean(std::span(losses).last(8)), Mean(std::span(losses).first(8)));
+    const Evaluation evaluation = trainer.Evaluate(data->TestBatch(0, 16));
+    EXPECT_EQ(evaluation.rows, 16 * network.label_tensor().count());
+    EXPECT_GE(evaluation.correct, 0);
+    EXPECT_LE(evaluation.correct, evaluation.rows);
+  }
+  EXPECT_EQ(device_.stats().live_bytes, 0);
+}
+
+TEST_F(TrainerTest, LearnsToClassify) {
+  const Network network = Small("cifar10-quick");
+  const auto data = MakeSyntheticData(network, DataKind::kImages, 1);
+  Trainer trainer(&device_, library_.get(), network,
+                  {.batch = 32, .optimizer = Optimizer::kAdamW, .learning_rate = 3e-3F});
+  Train(&trainer, *data, 120);
+  const Evaluation evaluation = trainer.Evaluate(data->TestBatch(0, 200));
+  EXPECT_GT(evaluation.correct, 180) << evaluation.loss;
+}
+
+TEST_F(TrainerTest, TheSameSeedGivesTheSameBits) {
+  for (const char* name : {"resnet20", "alexnet", "gpt2-tiny", "sd-resnet110"}) {
+    SCOPED_TRACE(name);
+    const Network network = Small(name);
+    const auto data = MakeSyntheticData(network, FindModel(name).data, 1);
+    std::vector<std::vector<float>> losses;
+    std::vector<std::vector<std::vector<float>>> weights;
+    for (const bool fused : {false, false, true}) {
+      Trainer trainer(&device_, library_.get(), network, {.batch = 4, .fused_update = fused});
+      losses.push_back(Train(&trainer, *data, 5));
+      weights.push_back(trainer.ReadParameters());
+    }
+    EXPECT_EQ(losses[0], losses[1]);
+    EXPECT_EQ(weights[0], weights[1]);
+    EXPECT_EQ(losses[0], losses[2]) << "when parameters are updated changes nothing";
+    EXPECT_EQ(weights[0], weights[2]);
+    Trainer other(&device_, library_.get(), network, {.batch = 4, .seed = 9});
+    EXPECT_NE(Train(&other, *data, 1)[0], losses[0][0]);
+  }
+}
+
+TEST_F(TrainerTest, GoesOnFromACheckpointAsIfNothingHadBeen) {
+  const std::string path = testing::TempDir() + "/trainer_checkpoint";
+  const Network network = Small("alexnet");
+  const auto data = MakeSyntheticData(network, DataKind::kImages, 1);
+  const TrainOptions options{.batch = 4, .optimizer = Optimizer::kAdamW, .learning_rate = 1e-3F};
+  Trainer first(&device_, library_.get(), network, options);
+  Train(&first, *data, 3);
+  SaveCheckpoint(path, &first);
+  const std::vector<float> expected = Train(&first, *data, 3);
+  Trainer second(&device_, library_.get(), network, options);
+  LoadCheckpoint(path, &second);
+  EXPECT_EQ(Train(&second, *data, 3), expected);
+  EXPECT_EQ(second.ReadParameters(), first.ReadParameters());
+  std::filesystem::remove(path);
+}
+
+TEST_F(TrainerTest, EvaluationChangesNothing) {
+  const Network network = Small("resnet20");
+  const auto data = MakeSyntheticData(network, DataKind::kImages, 1);
+  Trainer trainer(&device_, library_.get(), network, {.batch = 4});
+  Train(&trainer, *data, 2);
+  const auto before = trainer.ReadParameters();
+  const Evaluation evaluation = trainer.Evaluate(data->TestBatch(0, 6));
+  EXPECT_EQ(trainer.Evaluate(data->TestBatch(0, 6)).loss, evaluation.loss);
+  EXPECT_EQ(trainer.ReadParameters(), before);
+  EXPECT_EQ(trainer.step(), 2);
+}
+
+TEST_F(TrainerTest, BatchesMayAlternate) {
+  const Network network = Small("lenet");
+  const auto data = MakeSyntheticData(network, DataKind::kImages, 1);
+  Trainer trainer(&device_, library_.get(), network, {.batch = 4});
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_GT(trainer.Step(data->TrainBatch(i, i % 2 == 0 ? 4 : 7)), 0);
+  }
+  EXPECT_EQ(trainer.ProgramFor(7, true).batch, 7);
+}
+
+TEST_F(TrainerTest, BranchesComeAndGo) {
+  const Network network = Small("sd-resnet110");
+  ASSERT_FALSE(network.branches.empty());
+  const auto data = MakeSyntheticData(network, DataKind::kImages, 1);
+  Trainer trainer(&device_, library_.get(), network, {.batch = 2});
+  std::size_t there = 0;
+  std::size_t all = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::vector<bool> branches = trainer.NextBranches();
+    there += static_cast<std::size_t>(std::count(branches.begin(), branches.end(), true));
+    all += branches.size();
+    std::size_t seen = 0;
+    trainer.set_gradient_hook([&seen](ParameterIndex, std::span<const float>) { ++seen; });
+    trainer.Step(data->TrainBatch(i, 2));
+    std::size_t expected = 0;
+    for (const Layer& layer : network.layers) {
+      if (layer.branch >= 0 && !branches[static_cast<std::size_t>(layer.branch)]) continue;
+      for (const ParameterIndex p : layer.parameters) expected += network.parameters[p].trained;
+    }
+    EXPECT_EQ(seen, expected);
+  }
+  EXPECT_LT(there, all);
+  EXPECT_GT(there, all / 2);
+}
+
+TEST_F(TrainerTest, RefusesBatchesOfAnotherShape) {
+  const Network network = Small("lenet");
+  Trainer trainer(&device_, library_.get(), network, {.batch = 4});
+  EXPECT_THROW(trainer.Step({.size = 4}), Error);
+  Batch batch = MakeSyntheticData(network, DataKind::kImages, 1)->TrainBatch(0, 4);
+  batch.labels[2] = 99;
+  EXPECT_THROW(trainer.Step(batch), Error);
+  batch.labels.pop_back();
+  EXPECT_THROW(trainer.Step(batch), Error);
+}
+
+TEST_F(TrainerTest, RatesFollowTheirSchedule) {
+  TrainOptions options{.learning_rate = 1, .warmup_steps = 2, .schedule_steps = 10};
+  EXPECT_FLOAT_EQ(LearningRate(options, 1), 0.5F);
+  EXPECT_FLOAT_EQ(LearningRate(options, 9), 1);
+  options.schedule = Schedule::kCosine;
+  EXPECT_FLOAT_EQ(LearningRate(options, 3), 1);
+  EXPECT_FLOAT_EQ(LearningRate(options, 7), 0.5F);
+  EXPECT_NEAR(LearningRate(options, 11), 0, 1e-6);
+  options.schedule = Schedule::kSteps;
+  EXPECT_FLOAT_EQ(LearningRate(options, 6), 1);
+  EXPECT_FLOAT_EQ(LearningRate(options, 7), 0.1F);
+  EXPECT_FLOAT_EQ(LearningRate(options, 10), 0.01F);
+}
+
+}  // namespace
+}  // namespace plimsoll::nn
