@@ -98,20 +98,22 @@ Geometry GeometryOf(const OpSpec& spec, const Tensor& x, const Tensor& weights, 
   return geometry;
 }
 
-/// Describes a primitive, by another kernel than the one that oneDNN prefers where images have few
-/// columns: that one goes through an image row by row.
-template <typename Make>
-auto DescribeFaster(const Geometry& geometry, const Make& make) {
-  constexpr std::int64_t kFewColumns = 7;
-  const auto is = [](const auto& description, std::string_view kind) {
-    return std::string_view(description.impl_info_str()).starts_with(kind);
-  };
-  auto description = make();
-  if (geometry.y[2] > kFewColumns || geometry.attributes->kernel[0] == 1) return description;
-  if (!is(description, "brgconv:")) return description;
-  if (description.next_impl() && is(description, "jit:")) return description;
-  return make();
-}
+/// Takes another kernel than the one that oneDNN prefers where images have few columns: that one
+/// goes through an image row by row.
+struct TakeFaster {
+  const Geometry* geometry;
+
+  template <typename Description>
+  bool operator()(Description& description) const {
+    constexpr std::int64_t kFewColumns = 7;
+    const auto is = [&](std::string_view kind) {
+      return std::string_view(description.impl_info_str()).starts_with(kind);
+    };
+    if (geometry->y[2] > kFewColumns || geometry->attributes->kernel[0] == 1) return true;
+    if (!is("brgconv:")) return true;
+    return description.next_impl() && is("jit:");
+  }
+};
 
 template <typename Forward>
 typename Forward::primitive_desc DescribeConvolution(const Geometry& geometry, bool bias) {
@@ -121,13 +123,14 @@ typename Forward::primitive_desc DescribeConvolution(const Geometry& geometry, b
   const Desc x = Geometry::Image(geometry.x);
   const Desc y = Geometry::Image(geometry.y);
   if (bias) {
-    return DescribeForward<Forward>(Engine(), UserScratchpad(), prop_kind::forward_training,
-                                    kDirect, x, geometry.AnyWeights(), geometry.Bias(), y,
-                                    geometry.strides(), geometry.padding(), geometry.padding());
+    return DescribeForward<Forward>(Engine(), UserScratchpad(), TakeFaster{&geometry},
+                                    prop_kind::forward_training, kDirect, x, geometry.AnyWeights(),
+                                    geometry.Bias(), y, geometry.strides(), geometry.padding(),
+                                    geometry.padding());
   }
-  return DescribeForward<Forward>(Engine(), UserScratchpad(), prop_kind::forward_training, kDirect,
-                                  x, geometry.AnyWeights(), y, geometry.strides(),
-                                  geometry.padding(), geometry.padding());
+  return DescribeForward<Forward>(Engine(), UserScratchpad(), TakeFaster{&geometry},
+                                  prop_kind::forward_training, kDirect, x, geometry.AnyWeights(), y,
+                                  geometry.strides(), geometry.padding(), geometry.padding());
 }
 
 Kernel AsKernel(StagedPrimitive primitive) {
@@ -142,8 +145,7 @@ Kernel PrepareForward(const OpSpec& spec) {
   RequireOperands(spec, bias ? 3 : 2, 1);
   const Geometry geometry = GeometryOf(spec, spec.reads[0], spec.reads[1], spec.writes[0]);
   if (bias) RequireCount(spec, spec.reads[2], geometry.weights[0]);
-  const auto description =
-      DescribeFaster(geometry, [&] { return DescribeConvolution<Forward>(geometry, bias); });
+  const auto description = DescribeConvolution<Forward>(geometry, bias);
   std::vector<StagedArgument> arguments = {
       {DNNL_ARG_SRC, false, 0, Geometry::Image(geometry.x), description.src_desc()},
       {DNNL_ARG_WEIGHTS, false, 1, geometry.PlainWeights(), description.weights_desc()},
@@ -164,11 +166,9 @@ Kernel PrepareBackwardData(const OpSpec& spec) {
   const Desc dx = Geometry::Image(geometry.x);
   const Desc dy = Geometry::Image(geometry.y);
   const auto forward = DescribeConvolution<Forward>(geometry, false);
-  const auto description = DescribeFaster(geometry, [&] {
-    return DescribeBackward<Backward>(Engine(), UserScratchpad(), forward, kDirect, dx,
-                                      geometry.AnyWeights(), dy, geometry.strides(),
-                                      geometry.padding(), geometry.padding());
-  });
+  const auto description = DescribeBackward<Backward>(
+      Engine(), UserScratchpad(), TakeFaster{&geometry}, forward, kDirect, dx,
+      geometry.AnyWeights(), dy, geometry.strides(), geometry.padding(), geometry.padding());
   return AsKernel(
       {Backward(description),
        description.scratchpad_desc(),
@@ -192,12 +192,12 @@ Kernel PrepareBackwardWeights(const OpSpec& spec) {
   const auto forward = DescribeConvolution<Forward>(geometry, bias);
   const Desc weights = geometry.AnyWeights();
   const auto description =
-      bias
-          ? DescribeBackward<Backward>(Engine(), UserScratchpad(), forward, kDirect, x, weights,
-                                       geometry.Bias(), dy, geometry.strides(), geometry.padding(),
-                                       geometry.padding())
-          : DescribeBackward<Backward>(Engine(), UserScratchpad(), forward, kDirect, x, weights, dy,
-                                       geometry.strides(), geometry.padding(), geometry.padding());
+      bias ? DescribeBackward<Backward>(Engine(), UserScratchpad(), TakeFirst{}, forward, kDirect,
+                                        x, weights, geometry.Bias(), dy, geometry.strides(),
+                                        geometry.padding(), geometry.padding())
+           : DescribeBackward<Backward>(Engine(), UserScratchpad(), TakeFirst{}, forward, kDirect,
+                                        x, weights, dy, geometry.strides(), geometry.padding(),
+                                        geometry.padding());
   std::vector<StagedArgument> arguments = {
       {DNNL_ARG_SRC, false, 0, x, description.src_desc()},
       {DNNL_ARG_DIFF_DST, false, 1, dy, description.diff_dst_desc()},

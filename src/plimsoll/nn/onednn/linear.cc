@@ -46,9 +46,10 @@ StagedPrimitive Product(std::size_t left_index, const Desc& left, std::size_t ri
                         const Desc& right, const Desc& result, const Desc* bias,
                         std::size_t workspace_index) {
   const auto description =
-      bias != nullptr
-          ? DescribeForward<dnnl::matmul>(Engine(), UserScratchpad(), left, right, *bias, result)
-          : DescribeForward<dnnl::matmul>(Engine(), UserScratchpad(), left, right, result);
+      bias != nullptr ? DescribeForward<dnnl::matmul>(Engine(), UserScratchpad(), TakeFirst{}, left,
+                                                      right, *bias, result)
+                      : DescribeForward<dnnl::matmul>(Engine(), UserScratchpad(), TakeFirst{}, left,
+                                                      right, result);
   std::vector<StagedArgument> arguments = {
       {DNNL_ARG_SRC, false, left_index, left, description.src_desc()},
       {DNNL_ARG_WEIGHTS, false, right_index, right, description.weights_desc()},
