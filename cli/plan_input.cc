@@ -26,6 +26,8 @@ std::vector<std::string> SplitCommas(std::string_view text) {
   return parts;
 }
 
+}  // namespace
+
 plan::Machine SelectMachine(const std::string& link) {
   if (const std::optional<plan::Machine> preset = plan::FindMachine(link)) return *preset;
   if (std::filesystem::exists(link)) return plan::ReadMachine(link);
@@ -34,6 +36,8 @@ plan::Machine SelectMachine(const std::string& link) {
   throw CLI::ValidationError(
       "--link", fmt::format("\"{}\" is neither a link ({}or a file) nor a file", link, known));
 }
+
+namespace {
 
 /// Throws InputError if sums over the iteration would not fit 64 bits, whatever is swapped.
 void CheckCountable(const PlanInput& input, const std::string& path) {

@@ -38,6 +38,9 @@ struct ComparisonSettings {
 void AddComparisonSettings(CLI::App* command, const std::string& json_help,
                            ComparisonSettings* settings);
 
+/// Returns the link of a name or of a file. Throws CLI::ValidationError and InputError.
+plan::Machine SelectMachine(const std::string& link);
+
 /// What is planned: the steady iteration, several of them if variables outlive theirs.
 struct PlanInput {
   plan::Problem problem;        ///< Unrolled.

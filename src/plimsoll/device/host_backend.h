@@ -47,6 +47,8 @@ class HostBackend final : public Backend {
  public:
   explicit HostBackend(const HostOptions& options = {});
   ~HostBackend() override;
+  HostBackend(const HostBackend&) = delete;
+  HostBackend& operator=(const HostBackend&) = delete;
 
   /// Bytes that were allocated and not yet freed.
   Bytes device_bytes() const;

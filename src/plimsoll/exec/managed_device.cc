@@ -345,6 +345,15 @@ DeviceStats ManagedDevice::stats() const {
   return stats;
 }
 
+void ManagedDevice::MeasureNextIteration() {
+  if (planned()) served_->runner().Measure();
+}
+
+std::optional<sim::Timeline> ManagedDevice::TakeMeasured() {
+  if (!planned()) return std::nullopt;
+  return served_->runner().TakeMeasured();
+}
+
 void ManagedDevice::CopyToDevice(std::byte* device, const void* data, Bytes size_bytes) {
   backend_.Upload(device, data, size_bytes);
 }

@@ -58,6 +58,10 @@ class ManagedDevice final : public Device {
   const IterationWatch& watch() const { return watch_; }
   /// Why planned service was last left; empty if it never was.
   const std::string& last_drift() const { return last_drift_; }
+  /// Takes the times of all commands of the next iteration that is served by a plan from its
+  /// beginning; does nothing while service is on demand. Nothing if that has not come to its end.
+  void MeasureNextIteration();
+  std::optional<sim::Timeline> TakeMeasured();
   /// Waits for the plans in the making. They serve from the next beginning on.
   void AwaitPlans() { watch_.AwaitPlans(); }
 

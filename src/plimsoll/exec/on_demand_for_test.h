@@ -16,13 +16,14 @@
 #include "plimsoll/base/random_for_test.h"
 #include "plimsoll/device/fault_backend.h"
 #include "plimsoll/device/host_backend.h"
+#include "plimsoll/device/order_check_for_test.h"
 #include "plimsoll/exec/on_demand.h"
 
 namespace plimsoll::exec {
 
-/// Programs on on-demand memory, whose reads are checked. What an action throws leaves it, and the
-/// reference is then what it was before. Content that an action is right to lose is given up in the
-/// reference before the action.
+/// Programs on on-demand memory, whose reads are checked, as is every order between streams. What
+/// an action throws leaves it, and the reference is then what it was before. Content that an action
+/// is right to lose is given up in the reference before the action.
 class CheckedMemory {
  public:
   struct Options {
@@ -35,7 +36,8 @@ class CheckedMemory {
   explicit CheckedMemory(const Options& options)
       : options_(options),
         host_({.poison_on_free = true, .jitter_ns = options.jitter_ns, .seed = options.seed}),
-        faults_(&host_),
+        orders_(&host_),
+        faults_(&orders_),
         ledger_(options.capacity_bytes, /*enabled=*/true),
         random_(options.seed),
         arena_(host_.AllocateDevice(options.capacity_bytes)),
@@ -50,6 +52,7 @@ class CheckedMemory {
     EXPECT_EQ(ledger_.used_bytes(), 0);
     EXPECT_LE(ledger_.peak_top_bytes(), options_.capacity_bytes);
     slab_.reset();
+    EXPECT_EQ(orders_.violations(), std::vector<std::string>{});
     host_.FreeDevice(arena_);
     host_.FreeHost(region_);
     EXPECT_EQ(host_.device_bytes(), 0);
@@ -90,6 +93,12 @@ class CheckedMemory {
     std::vector<std::byte*> from;
     std::vector<std::byte*> to;
     memory_->Pin(reads, writes, "op", &from, &to);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      orders_.Touch(from[i], contents_.at(reads[i]).size_bytes, /*writes=*/false);
+    }
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      orders_.Touch(to[i], contents_.at(writes[i]).size_bytes, /*writes=*/true);
+    }
     faults_.Run([&](void*) {
       for (std::size_t i = 0; i < reads.size(); ++i) Check(reads[i], from[i]);
       for (std::size_t i = 0; i < writes.size(); ++i) {
@@ -216,6 +225,7 @@ class CheckedMemory {
 
   Options options_;
   device::HostBackend host_;
+  device::OrderCheckBackend orders_;
   device::FaultBackend faults_;
   Ledger ledger_;
   TestRandom random_;

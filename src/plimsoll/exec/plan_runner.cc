@@ -335,6 +335,10 @@ void PlanRunner::IssueNext(Queue queue) {
   const std::int64_t lap = index / Length(queue);
   const CommandIndex command =
       plan_.queues[static_cast<std::size_t>(queue)][At(index % Length(queue))];
+  if (queue == Queue::kCompute) {
+    // Before the copies that it waits for: they may need the room.
+    for (const ResidencyIndex r : expiring_[At(plan_.commands[At(command)].op)]) Expire(r);
+  }
   IssueWaits(command, lap);
   if (queue == Queue::kCompute) {
     IssueOp(command, lap);
@@ -366,7 +370,6 @@ void PlanRunner::IssueOp(CommandIndex command, std::int64_t lap) {
   const OpIndex op = plan_.commands[At(command)].op;
   const bool replay = is_replay_[At(op)];
   const OpIndex source = source_[At(op)];
-  for (const ResidencyIndex r : expiring_[At(op)]) Expire(r);
   if (!rehearsing_) {
     RecordTime(command, lap, true);
     RunFunction(op, replay ? functions_[At(source)] : *current_);

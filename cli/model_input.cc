@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model_input.h"
+
+#include <algorithm>
+
+#include "cli/plan_input.h"
+#include "plimsoll/base/error.h"
+#include "plimsoll/exec/measure_link.h"
+#include "plimsoll/nn/description.h"
+#include "plimsoll/nn/lowering.h"
+
+namespace plimsoll::cli {
+
+void AddModelSettings(CLI::App* command, const std::string& model_option, ModelSettings* settings) {
+  command
+      ->add_option(model_option, settings->model,
+                   "A model by name (see \"plimsoll models\"), or a network description (.json)")
+      ->required();
+  command->add_option("--batch", settings->batch, "Samples in a step; default the model's own")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  command->add_option("--optimizer", settings->optimizer, "sgd or adamw")
+      ->check(CLI::IsMember({"sgd", "adamw"}))
+      ->capture_default_str();
+  command
+      ->add_option("--image-size", settings->options.image_size, "Pixels, if not the model's own")
+      ->check(CLI::Range(1, 1 << 16));
+  command->add_option("--classes", settings->options.classes, "Or words, if not the model's own")
+      ->check(CLI::Range(1, 1 << 24));
+  command
+      ->add_option("--sequence", settings->options.sequence_length,
+                   "Tokens or frames, if not the model's own")
+      ->check(CLI::Range(1, 1 << 20));
+  command
+      ->add_option("--narrow", settings->options.width_divisor,
+                   "Divide channels and features by this, for a small instance")
+      ->check(CLI::Range(1, 1 << 10));
+  command
+      ->add_option("--shorten", settings->options.depth_divisor,
+                   "Divide the number of repeated blocks by this")
+      ->check(CLI::Range(1, 1 << 10));
+}
+
+ModelInput ReadModel(const ModelSettings& settings) {
+  try {
+    nn::Model model = nn::OpenModel(settings.model);
+    ModelInput input{
+        .name = model.name, .data = model.data, .network = model.build(settings.options)};
+    input.batch = settings.batch > 0 ? settings.batch : model.batch;
+    if (settings.optimizer == "adamw") input.optimizer = nn::Optimizer::kAdamW;
+    return input;
+  } catch (const InputError&) {
+    throw;
+  } catch (const Error& error) {
+    throw CLI::ValidationError("--model", error.what());
+  }
+}
+
+nn::Program LowerModel(const ModelInput& model, nn::KernelLibrary* library) {
+  return nn::Lower(model.network, {.batch = model.batch, .optimizer = model.optimizer}, library);
+}
+
+LargestOp FindLargestOp(const nn::Program& program) {
+  LargestOp largest;
+  for (const nn::ProgramOp& op : program.ops) {
+    std::vector<nn::SlotIndex> slots = op.reads;
+    slots.insert(slots.end(), op.writes.begin(), op.writes.end());
+    std::sort(slots.begin(), slots.end());
+    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+    Bytes sum = 0;
+    for (const nn::SlotIndex slot : slots) {
+      const Bytes size = program.slots[static_cast<std::size_t>(slot)].size_bytes;
+      sum += AlignUp(size, kDefaultAlignment);
+    }
+    if (sum > largest.size_bytes) largest = {std::string(nn::Name(op.spec.kind)), sum};
+  }
+  return largest;
+}
+
+HostDevice OpenHost(const std::optional<std::string>& link) {
+  HostDevice host;
+  if (!link) {
+    host.backend = std::make_unique<device::HostBackend>();
+    host.machine = exec::MeasureLink(host.backend.get());
+    return host;
+  }
+  host.machine = SelectMachine(*link);
+  host.backend = std::make_unique<device::HostBackend>(
+      device::HostOptions{.out_bytes_per_s = host.machine.out_bytes_per_s,
+                          .in_bytes_per_s = host.machine.in_bytes_per_s,
+                          .latency_ns = host.machine.out_latency_ns});
+  // The backend has no notion of directions that disturb each other.
+  host.machine.both_out_bytes_per_s = host.machine.out_bytes_per_s;
+  host.machine.both_in_bytes_per_s = host.machine.in_bytes_per_s;
+  return host;
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "plimsoll/device/host_backend.h"
+#include "plimsoll/nn/models/model.h"
+#include "plimsoll/nn/program.h"
+#include "plimsoll/nn/trainer.h"
+#include "plimsoll/plan/machine.h"
+
+/// What commands that are about networks are asked: a model, a batch, an optimizer, a link.
+namespace plimsoll::cli {
+
+struct ModelSettings {
+  std::string model;
+  std::int64_t batch = 0;  ///< 0 for the model's own.
+  nn::ModelOptions options{};
+  std::string optimizer = "sgd";
+};
+/// `model_option` is what names the model: "--model", or a positional name.
+void AddModelSettings(CLI::App* command, const std::string& model_option, ModelSettings* settings);
+
+struct ModelInput {
+  std::string name;
+  nn::DataKind data = nn::DataKind::kImages;
+  nn::Network network;
+  std::int64_t batch = 0;
+  nn::Optimizer optimizer = nn::Optimizer::kSgd;
+};
+/// Builds the model of a name, or reads a description. Throws CLI::ValidationError for an unknown
+/// name, InputError for a bad file.
+ModelInput ReadModel(const ModelSettings& settings);
+
+/// The training program of a model as a library sees it.
+nn::Program LowerModel(const ModelInput& model, nn::KernelLibrary* library);
+
+/// What the op that needs most takes by itself, in sizes rounded up to the alignment.
+struct LargestOp {
+  std::string name;
+  Bytes size_bytes = 0;
+};
+LargestOp FindLargestOp(const nn::Program& program);
+
+/// The host as a device: throttled to a link, if one is named, else as fast as it is.
+struct HostDevice {
+  std::unique_ptr<device::HostBackend> backend;
+  plan::Machine machine;
+};
+HostDevice OpenHost(const std::optional<std::string>& link);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "plimsoll/plan/plan.h"
+#include "plimsoll/sim/simulate.h"
+
+namespace plimsoll::cli {
+
+/// Writes when each command of a plan ran, predicted and measured, as CSV: whole or not at all.
+/// Throws FileError.
+void WriteTimeline(const std::string& path, const plan::Plan& plan, const sim::Timeline& predicted,
+                   const sim::Timeline& measured);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/model_input.h"
+#include "cli/plan_input.h"
+#include "cli/plan_row.h"
+#include "cli/timeline_file.h"
+#include "plimsoll/base/clock.h"
+#include "plimsoll/base/error.h"
+#include "plimsoll/exec/managed_device.h"
+#include "plimsoll/exec/plain_device.h"
+#include "plimsoll/nn/checkpoint.h"
+#include "plimsoll/nn/data.h"
+#include "plimsoll/nn/onednn/library.h"
+#include "plimsoll/plan/plan_file.h"
+#include "plimsoll/trace/writer.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  ModelSettings model;
+  std::optional<std::string> limit;
+  std::string planner = "joint";
+  std::string device = "host";
+  std::optional<std::string> link;
+  std::optional<std::string> host_limit;
+  double budget_seconds = 5;
+  std::int64_t evaluations = 0;
+  std::string data;
+  std::int64_t steps = 20;
+  std::int64_t evaluate_every = 0;
+  std::int64_t evaluation_batches = 1;
+  float learning_rate = 0.05F;
+  std::uint64_t seed = 1;
+  std::optional<std::string> load;
+  std::optional<std::string> save;
+  std::optional<std::string> trace_out;
+  std::optional<std::string> plan_out;
+  std::optional<std::string> timeline_out;
+  bool json = false;
+};
+
+/// What happened in a step.
+struct StepRecord {
+  float loss = 0;
+  double ms = 0;
+  exec::Service service = exec::Service::kUnlimited;
+};
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// A training run, from its options to its results.
+class Run {
+ public:
+  explicit Run(const Options& options)
+      : options_(options), model_(ReadModel(options.model)), library_(nn::MakeOneDnnLibrary()) {
+    program_ = LowerModel(model_, library_.get());
+    bytes_ = nn::Measure(program_);
+    if (options.limit) limit_bytes_ = ParseLimit("--limit", *options.limit, bytes_.peak);
+  }
+
+  ExitCode Train() {
+    if (options_.limit && !CanFit()) return ExitCode::kNoAnswer;
+    data_ = nn::OpenData(options_.data, model_.network, model_.data, options_.seed);
+    host_ = OpenHost(options_.link);
+    OpenDevice();
+    nn::TrainOptions train;
+    train.batch = model_.batch;
+    train.optimizer = model_.optimizer;
+    train.learning_rate = options_.learning_rate;
+    train.seed = options_.seed;
+    nn::Trainer trainer(device_.get(), library_.get(), model_.network, train);
+    if (options_.load) nn::LoadCheckpoint(*options_.load, &trainer);
+    Announce();
+    const Interrupt interrupt;
+    while (std::ssize(steps_) < options_.steps && !interrupt.requested()) Step(&trainer);
+    EndLine();
+    if (interrupt.requested()) fmt::print(stderr, "plimsoll: interrupted\n");
+    if (options_.timeline_out) WriteTimeline();
+    if (options_.save) nn::SaveCheckpoint(*options_.save, &trainer);
+    WriteFiles();
+    Report();
+    return ExitCode::kDone;
+  }
+
+ private:
+  /// Says so if an op by itself exceeds the limit.
+  bool CanFit() {
+    const LargestOp largest = FindLargestOp(program_);
+    if (largest.size_bytes <= limit_bytes_) return true;
+    if (options_.json) {
+      PrintJson({{"model", model_.name},
+                 {"limit_bytes", limit_bytes_},
+                 {"fits", false},
+                 {"peak_load_bytes", bytes_.peak},
+                 {"smallest_limit_bytes", largest.size_bytes}});
+    }
+    fmt::print(
+        stderr,
+        "plimsoll: a limit of {} is below what op {} needs by itself, {} ({} bytes); give at "
+        "least that, or a smaller batch\n",
+        FormatBytes(limit_bytes_), largest.name, FormatBytes(largest.size_bytes),
+        largest.size_bytes);
+    return false;
+  }
+
+  void OpenDevice() {
+    if (!options_.limit) {
+      device_ = std::make_unique<exec::PlainDevice>(host_.backend.get());
+      return;
+    }
+    exec::ManagedOptions managed;
+    exec::PlanningOptions& planning = managed.watch.planning;
+    planning.planner = options_.planner;
+    planning.machine = host_.machine;
+    planning.limit_bytes = limit_bytes_;
+    if (options_.host_limit) {
+      planning.host_limit_bytes = ParseSizeOption("--host-limit", *options_.host_limit);
+    }
+    planning.seconds = options_.budget_seconds;
+    planning.evaluations = options_.evaluations;
+    planning.seed = options_.seed;
+    managed.watch.plan_at_once = options_.evaluations > 0;
+    auto device = std::make_unique<exec::ManagedDevice>(host_.backend.get(), managed);
+    managed_ = device.get();
+    device_ = std::move(device);
+  }
+
+  void Announce() const {
+    if (options_.json) return;
+    fmt::print("{}, batch {}, on {}: {} parameters, peak load {}", model_.name, model_.batch,
+               data_->Describe(), nn::TrainedParameterCount(model_.network),
+               FormatBytes(bytes_.peak));
+    if (options_.limit) {
+      fmt::print(", limit {} ({:.0f} %)", FormatBytes(limit_bytes_),
+                 100.0 * static_cast<double>(limit_bytes_) / static_cast<double>(bytes_.peak));
+    }
+    fmt::print("\n");
+    std::fflush(stdout);
+  }
+
+  void Step(nn::Trainer* trainer) {
+    const nn::Batch batch = data_->TrainBatch(trainer->step(), model_.batch);
+    // The last one but one, so that all of its copies have been issued when it is looked at.
+    const bool measures = options_.timeline_out && std::ssize(steps_) == options_.steps - 2;
+    if (measures && managed_ != nullptr) managed_->MeasureNextIteration();
+    const Stopwatch watch;
+    StepRecord step;
+    step.loss = trainer->Step(batch);
+    step.ms = watch.seconds() * 1e3;
+    step.service = device_->stats().service;
+    steps_.push_back(step);
+    Show(step);
+    const bool evaluates =
+        options_.evaluate_every > 0 && trainer->step() % options_.evaluate_every == 0;
+    if (evaluates) Evaluate(trainer);
+  }
+
+  void Evaluate(nn::Trainer* trainer) {
+    double loss = 0;
+    std::int64_t correct = 0;
+    std::int64_t rows = 0;
+    for (std::int64_t k = 0; k < options_.evaluation_batches; ++k) {
+      const nn::Evaluation part = trainer->Evaluate(data_->TestBatch(k, model_.batch));
+      loss += part.loss * static_cast<double>(part.rows);
+      correct += part.correct;
+      rows += part.rows;
+    }
+    const double mean = rows > 0 ? loss / static_cast<double>(rows) : 0;
+    const double accuracy = rows > 0 ? static_cast<double>(correct) / static_cast<double>(rows) : 0;
+    evaluations_.push_back({{"step", trainer->step()}, {"loss", mean}, {"accuracy", accuracy}});
+    if (options_.json) return;
+    EndLine();
+    fmt::print("held out after {} steps: loss {:.4f}, {:.1f} % right\n", trainer->step(), mean,
+               100 * accuracy);
+  }
+
+  /// The line that says how it goes: over and over in place on a terminal, else line by line.
+  void Show(const StepRecord& step) {
+    if (options_.json) return;
+    const exec::DeviceStats stats = device_->stats();
+    std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  {:.1f} ms  {}", steps_.size(),
+                                   std::to_string(options_.steps).size(), options_.steps, step.loss,
+                                   step.ms, FormatBytes(stats.footprint_bytes));
+    if (options_.limit) {
+      line += fmt::format(" of {}  {}", FormatBytes(limit_bytes_), exec::Name(step.service));
+      if (const std::optional<double> overhead = MeasuredOverhead()) {
+        line += fmt::format("  {:+.1f} %", 100 * *overhead);
+      }
+    }
+    if (is_terminal_) {
+      fmt::print("\r\033[K{}", line);
+      line_is_open_ = true;
+    } else {
+      fmt::print("{}\n", line);
+    }
+    std::fflush(stdout);
+  }
+
+  void EndLine() {
+    if (line_is_open_) fmt::print("\n");
+    line_is_open_ = false;
+  }
+
+  /// The iteration that is, or was last, served by a plan.
+  const exec::Pattern* served() const { return managed_ == nullptr ? nullptr : managed_->served(); }
+
+  std::vector<double> PlannedTimes() const {
+    std::vector<double> times;
+    for (std::size_t k = 1; k < steps_.size(); ++k) {
+      const bool planned = steps_[k].service == exec::Service::kPlanned &&
+                           steps_[k - 1].service == exec::Service::kPlanned;
+      if (planned) times.push_back(steps_[k].ms);
+    }
+    return times;
+  }
+
+  double UnlimitedMs() const {
+    return static_cast<double>(served()->plan().rewriting
+                                   ? served()->plan().rewriting->original.iteration_ns()
+                                   : served()->plan().problem.iteration_ns()) /
+           1e6;
+  }
+
+  std::optional<double> PredictedOverhead() const {
+    if (served() == nullptr) return std::nullopt;
+    return static_cast<double>(served()->predicted().iteration_ns) / 1e6 / UnlimitedMs() - 1;
+  }
+
+  /// Of planned steps over the sum of the ops' times, as they were recorded.
+  std::optional<double> MeasuredOverhead() const {
+    const std::vector<double> times = PlannedTimes();
+    if (served() == nullptr || times.empty()) return std::nullopt;
+    return Median(times) / UnlimitedMs() - 1;
+  }
+
+  void WriteTimeline() {
+    std::optional<sim::Timeline> measured;
+    if (managed_ != nullptr) measured = managed_->TakeMeasured();
+    if (!measured) {
+      fmt::print(stderr,
+                 "plimsoll: no iteration was served by a plan from one end to the other: "
+                 "{} is not written; take more steps\n",
+                 *options_.timeline_out);
+      return;
+    }
+    cli::WriteTimeline(*options_.timeline_out, served()->plan(), served()->predicted(), *measured);
+  }
+
+  void WriteFiles() {
+    if (options_.plan_out) {
+      if (served() == nullptr) throw Error("no plan was made: take more steps, or give a limit");
+      plan::WritePlan(served()->plan(), *options_.plan_out);
+    }
+    if (options_.trace_out) {
+      if (served() == nullptr) throw Error("no iteration was recorded: give a limit");
+      trace::WriteTrace(exec::Repeat(served()->iteration(), 3), *options_.trace_out);
+    }
+  }
+
+  void Report() const {
+    std::vector<double> all;
+    for (const StepRecord& step : steps_) all.push_back(step.ms);
+    const std::vector<double> planned = PlannedTimes();
+    const double typical = Median(planned.empty() ? all : planned);
+    const exec::DeviceStats stats = device_->stats();
+    if (options_.json) {
+      Json losses = Json::array();
+      for (const StepRecord& step : steps_) losses.push_back(step.loss);
+      Json json = {{"model", model_.name},
+                   {"batch", model_.batch},
+                   {"device", options_.device},
+                   {"planner", options_.planner},
+                   {"steps", steps_.size()},
+                   {"losses", losses},
+                   {"iteration_ms", typical},
+                   {"step_ms", all},
+                   {"limit_bytes", options_.limit ? Json(limit_bytes_) : Json(nullptr)},
+                   {"peak_load_bytes", bytes_.peak},
+                   {"peak_footprint_bytes", stats.peak_footprint_bytes},
+                   {"host_bytes", stats.host_bytes},
+                   {"overhead_predicted", ToJson(PredictedOverhead())},
+                   {"overhead_measured", ToJson(MeasuredOverhead())},
+                   {"planned_iterations", stats.planned_iterations},
+                   {"drifts", stats.drifts},
+                   {"replans", std::max<std::int64_t>(stats.plans_made - 1, 0)},
+                   {"plans", stats.plans_made},
+                   {"replays", stats.replays},
+                   {"copied_out_bytes", stats.copied_out_bytes},
+                   {"copied_in_bytes", stats.copied_in_bytes},
+                   {"evaluations", evaluations_}};
+      PrintJson(json);
+      return;
+    }
+    fmt::print("{} steps, {:.1f} ms each ({:.1f} samples/s), peak {}", steps_.size(), typical,
+               1e3 * static_cast<double>(model_.batch) / typical,
+               FormatBytes(stats.peak_footprint_bytes));
+    if (const std::optional<double> predicted = PredictedOverhead()) {
+      fmt::print("; overhead {:.1f} % predicted", 100 * *predicted);
+      if (const std::optional<double> measured = MeasuredOverhead()) {
+        fmt::print(", {:.1f} % measured", 100 * *measured);
+      }
+    }
+    fmt::print("\n");
+    if (!options_.limit || served() != nullptr) return;
+    for (const auto& pattern : managed_->watch().patterns()) {
+      if (!pattern->reason().empty()) fmt::print("not planned: {}\n", pattern->reason());
+    }
+  }
+
+  static Json ToJson(const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  }
+
+  const Options& options_;
+  const ModelInput model_;
+  const std::unique_ptr<nn::KernelLibrary> library_;
+  nn::Program program_;
+  nn::ProgramBytes bytes_;
+  Bytes limit_bytes_ = 0;
+  std::unique_ptr<nn::Dataset> data_;
+  HostDevice host_;
+  std::unique_ptr<exec::Device> device_;
+  exec::ManagedDevice* managed_ = nullptr;
+  const bool is_terminal_ = ::isatty(STDOUT_FILENO) == 1;
+  bool line_is_open_ = false;
+  std::vector<StepRecord> steps_;
+  Json evaluations_ = Json::array();
+};
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
+  CLI::App* command = app.add_subcommand("train", "Train a network under a memory limit");
+  auto options = std::make_shared<Options>();
+  AddModelSettings(command, "--model", &options->model);
+  command->add_option("--limit", options->limit,
+                      "Bytes on the device, such as 512MiB, or 50% of the peak load; default none");
+  command->add_option("--planner", options->planner, "See \"plimsoll planners\"")
+      ->capture_default_str();
+  command->add_option("--device", options->device, "host")
+      ->check(CLI::IsMember({"host"}))
+      ->capture_default_str();
+  command->add_option("--link", options->link,
+                      "Copy no faster than this link: h200, v100, gtx1080ti or a file");
+  command->add_option("--host-limit", options->host_limit,
+                      "Bytes of host memory for what is swapped; default no limit");
+  command->add_option("--budget", options->budget_seconds, "Seconds that a plan may take to make")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command
+      ->add_option("--evaluations", options->evaluations,
+                   "How many choices a planner looks at instead, before training goes on")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  command->add_option("--data", options->data,
+                      "CIFAR-10 binary files, or a text; default synthetic data");
+  command->add_option("--steps", options->steps, "Training steps")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->capture_default_str();
+  command
+      ->add_option("--evaluate-every", options->evaluate_every,
+                   "Steps between two passes over held-out data; 0 for none")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->capture_default_str();
+  command->add_option("--evaluation-batches", options->evaluation_batches, "In each such pass")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--learning-rate", options->learning_rate, "Of every step")
+      ->check(CLI::Range(0.0F, 1e6F))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Of weights, data and random ops")
+      ->capture_default_str();
+  command->add_option("--load", options->load, "Begin with this checkpoint");
+  command->add_option("--save", options->save, "Write a checkpoint here in the end");
+  command->add_option("--trace-out", options->trace_out, "Write the recorded iteration here");
+  command->add_option("--plan-out", options->plan_out, "Write the plan here");
+  command->add_option("--timeline-out", options->timeline_out,
+                      "Write when every command ran, predicted and measured, as CSV");
+  command->add_flag("--json", options->json, "Print an object in the end, and nothing else");
+  command->callback([options, &exit_code] { exit_code = Run(*options).Train(); });
+}
+
+}  // namespace plimsoll::cli
