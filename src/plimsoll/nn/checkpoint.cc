@@ -102,6 +102,9 @@ void CheckEntries(const std::string& path, const Json& header, const Trainer& tr
 }  // namespace
 
 void SaveCheckpoint(const std::string& path, Trainer* trainer) {
+  if (path.ends_with(".gz")) {
+    throw Error(fmt::format("{}: checkpoints are not compressed; choose another name", path));
+  }
   FileReplacer file(path);
   Checksum checksum;
   const auto write = [&](std::string_view text) {

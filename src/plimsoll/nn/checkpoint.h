@@ -9,7 +9,7 @@
 namespace plimsoll::nn {
 
 /// Writes a checkpoint, whole or not at all: whoever is killed here leaves the one before. Throws
-/// FileError.
+/// FileError, and Error if the name asks for compression.
 void SaveCheckpoint(const std::string& path, Trainer* trainer);
 
 /// Reads one into a trainer. Throws InputError, and changes nothing, if the file is cut off or

@@ -158,6 +158,7 @@ TEST_F(CheckpointTest, SaysThatItCannotWrite) {
   const Network network = Small("lenet");
   Trainer trainer(&device_, &library_, network, {});
   EXPECT_THROW(SaveCheckpoint((folder_ / "no" / "folder").string(), &trainer), FileError);
+  EXPECT_THROW(SaveCheckpoint((folder_ / "small.gz").string(), &trainer), Error);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST_F(GradientTest, OfConvolutionsNormsAndBranches) {
 TEST_F(GradientTest, OfKinksWhereTheyAreFew) {
   NetworkBuilder net("kinks");
   LayerIndex x = net.Image(8, 8, 3);
-  x = net.Relu(net.BatchNorm(net.Conv(x, 6, {.kernel = 3, .padding = 1})));
+  x = net.Relu(net.BatchNorm(net.Conv(x, 6, {.kernel = 3, .padding = 1, .bias = false})));
   x = net.MaxPool(x, {.kernel = 3, .stride = 2, .padding = 1});
   x = net.Dropout(net.GlobalPool(net.Conv(x, 6, {.kernel = 3})), 0.3F);
   net.SoftmaxLoss(net.Linear(x, 4));

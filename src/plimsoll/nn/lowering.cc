@@ -128,6 +128,7 @@ void Lowering::Update(ParameterIndex parameter) {
   OpKind kind = OpKind::kSgdUpdate;
   if (options_.optimizer == Optimizer::kAdamW) {
     kind = OpKind::kAdamWUpdate;
+    attributes.epsilon = 1e-8F;
     reads.push_back({variances_[p], tensor});
     results.push_back({tensor, Role::kVariance, 3});
   } else {

@@ -185,17 +185,22 @@ void Trainer::Upload(const Program& program, const Batch& batch, SlotIndex slot,
   device_.Write(block, data, bytes);
 }
 
-void Trainer::BeginIteration(std::string_view mode, std::int64_t batch) {
-  if (batch == options_.batch) {
-    device_.EndIteration(mode);
-  } else {
-    device_.EndIteration(fmt::format("{} {}", mode, batch));
+void Trainer::BeginIteration(std::string_view mode, std::int64_t batch,
+                             const std::vector<bool>& branches) {
+  std::string name(mode);
+  if (batch != options_.batch) name += fmt::format(" {}", batch);
+  if (!branches.empty()) {
+    std::uint64_t hash = 0;
+    for (const bool there : branches) hash = MixSeeds(hash, there ? 1 : 2);
+    name += fmt::format(" {:x}", hash);
   }
+  device_.EndIteration(name);
 }
 
 float Trainer::Step(const Batch& batch) {
   CheckBatch(batch);
-  const Program& program = Find(batch.size, /*train=*/true, NextBranches());
+  const std::vector<bool> branches = NextBranches();
+  const Program& program = Find(batch.size, /*train=*/true, branches);
   const StepScalars scalars{.seed = MixSeeds(options_.seed, static_cast<std::uint64_t>(step_ + 1)),
                             .learning_rate = LearningRate(options_, step_ + 1),
                             .step = step_ + 1};
@@ -211,7 +216,7 @@ float Trainer::Step(const Batch& batch) {
       gradient_hook_(parameter, gradient);
     };
   }
-  BeginIteration("train", batch.size);
+  BeginIteration("train", batch.size, branches);
   RunProgram(&device_, program, blocks_, scalars, hooks);
   ++step_;
   return loss;
@@ -227,7 +232,7 @@ Evaluation Trainer::Evaluate(const Batch& batch) {
   hooks.download = [&](SlotIndex slot, exec::Block block) {
     device_.Read(block, slot == program.loss ? &evaluation.loss : &correct, sizeof(float));
   };
-  BeginIteration("evaluate", batch.size);
+  BeginIteration("evaluate", batch.size, {});
   RunProgram(&device_, program, blocks_, {}, hooks);
   evaluation.correct = std::llround(correct);
   evaluation.rows = std::count_if(batch.labels.begin(), batch.labels.end(),

@@ -48,8 +48,9 @@ struct Evaluation {
 };
 
 /// Trains a network on a device. Says before each step and each evaluation that an iteration
-/// begins: EndIteration("train"), EndIteration("evaluate"), and with the batch in it, as in "train
-/// 8", if that is not the one of the options. Not thread-safe.
+/// begins: EndIteration("train"), EndIteration("evaluate"), with the batch behind it, as in "train
+/// 8", if that is not the one of the options, and with a number for the branches that are there,
+/// where a network has them. Not thread-safe.
 class Trainer {
  public:
   /// Allocates and initialises what is persistent. Keeps references: all three outlive it. Throws
@@ -101,7 +102,7 @@ class Trainer {
   void Initialize();
   void CheckBatch(const Batch& batch) const;
   void Upload(const Program& program, const Batch& batch, SlotIndex slot, exec::Block block);
-  void BeginIteration(std::string_view mode, std::int64_t batch);
+  void BeginIteration(std::string_view mode, std::int64_t batch, const std::vector<bool>& branches);
 
   exec::Device& device_;
   KernelLibrary& library_;

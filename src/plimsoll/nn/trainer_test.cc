@@ -45,26 +45,38 @@ float Mean(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0F) / static_cast<float>(values.size());
 }
 
-TEST_F(TrainerTest, LossGoesDownForEveryModel) {
+TEST_F(TrainerTest, EverySmallInstanceTrainsAndEvaluates) {
   for (const Model& model : ListModels()) {
     SCOPED_TRACE(model.name);
     const Network network = model.build(SmallOptions(model));
-    const bool is_text = model.data == DataKind::kText;
     const auto data = MakeSyntheticData(network, model.data, 1);
-    TrainOptions options{.batch = 16, .learning_rate = 0.01F, .seed = 2};
-    if (is_text || model.data == DataKind::kVideos || network.layers.size() < 40) {
-      options.optimizer = Optimizer::kAdamW;
-      options.learning_rate = 3e-3F;
+    Trainer trainer(&device_, library_.get(), network, {.batch = 4, .learning_rate = 0.01F});
+    for (const float loss : Train(&trainer, *data, 2)) {
+      EXPECT_GT(loss, 0);
+      EXPECT_LT(loss, 10);
     }
-    Trainer trainer(&device_, library_.get(), network, options);
-    const std::vector<float> losses = Train(&trainer, *data, 40);
-    EXPECT_LT(Mean(std::span(losses).last(8)), Mean(std::span(losses).first(8)));
-    const Evaluation evaluation = trainer.Evaluate(data->TestBatch(0, 16));
-    EXPECT_EQ(evaluation.rows, 16 * network.label_tensor().count());
+    const Evaluation evaluation = trainer.Evaluate(data->TestBatch(0, 4));
+    EXPECT_EQ(evaluation.rows, 4 * network.label_tensor().count());
     EXPECT_GE(evaluation.correct, 0);
     EXPECT_LE(evaluation.correct, evaluation.rows);
   }
   EXPECT_EQ(device_.stats().live_bytes, 0);
+}
+
+TEST_F(TrainerTest, LossGoesDownInEveryFamily) {
+  for (const char* name :
+       {"lenet", "cifar10-quick", "caffenet", "vgg11-cifar", "googlenet", "resnet18", "resnet20",
+        "wrn16-4", "densenet121", "unet", "char-lstm", "cnn-lstm", "gpt2-tiny"}) {
+    SCOPED_TRACE(name);
+    const Model model = FindModel(name);
+    const Network network = model.build(SmallOptions(model));
+    const auto data = MakeSyntheticData(network, model.data, 1);
+    Trainer trainer(
+        &device_, library_.get(), network,
+        {.batch = 8, .optimizer = Optimizer::kAdamW, .learning_rate = 5e-3F, .seed = 2});
+    const std::vector<float> losses = Train(&trainer, *data, 24);
+    EXPECT_LT(Mean(std::span(losses).last(6)), 0.98F * Mean(std::span(losses).first(6)));
+  }
 }
 
 TEST_F(TrainerTest, LearnsToClassify) {
@@ -170,6 +182,34 @@ TEST_F(TrainerTest, RefusesBatchesOfAnotherShape) {
   EXPECT_THROW(trainer.Step(batch), Error);
   batch.labels.pop_back();
   EXPECT_THROW(trainer.Step(batch), Error);
+}
+
+TEST_F(TrainerTest, AFailedAllocationLeavesNothingBehind) {
+  const Network network = Small("lenet");
+  const auto data = MakeSyntheticData(network, DataKind::kImages, 1);
+  device::FaultBackend faulty(&backend_);
+  for (std::int64_t nth = 1;; ++nth) {
+    exec::PlainDevice device(&faulty);
+    const std::int64_t before = faulty.calls(device::FaultyCall::kAllocateDevice);
+    const std::int64_t faults = faulty.faults();
+    faulty.Fail({.nth = before + nth});
+    Bytes persistent = 0;
+    try {
+      Trainer trainer(&device, library_.get(), network, {.batch = 4});
+      persistent = device.stats().live_bytes;
+      const Batch batch = data->TrainBatch(0, 4);
+      try {
+        trainer.Step(batch);
+      } catch (const OutOfMemory&) {
+        EXPECT_EQ(device.stats().live_bytes, persistent) << "allocation " << nth;
+        EXPECT_GT(trainer.Step(batch), 0) << "and goes on";
+      }
+    } catch (const OutOfMemory&) {
+      EXPECT_EQ(persistent, 0) << "allocation " << nth;
+    }
+    EXPECT_EQ(device.stats().live_bytes, 0) << "allocation " << nth;
+    if (faulty.faults() == faults) break;
+  }
 }
 
 TEST_F(TrainerTest, RatesFollowTheirSchedule) {
