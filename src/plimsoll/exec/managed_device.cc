@@ -172,12 +172,14 @@ Nanoseconds ManagedDevice::RunOnDemand(const OpInfo& info, std::span<const Block
 
 void ManagedDevice::EndIteration(std::string_view next) {
   CheckUsable();
+  program_marks_ = true;
   ++stats_.iterations;
   if (!planned()) {
     watch_.EndIteration(next);
     EnterIfDue();
     return;
   }
+  if (!watch_.marked()) return;
   if (!follower_->at_beginning()) {
     Drift("the end of the iteration");
     watch_.EndIteration(next);
@@ -202,7 +204,7 @@ void ManagedDevice::EnterIfDue() {
 
 void ManagedDevice::CountIfOver() {
   if (!follower_->at_beginning() || watch_.marked()) return;
-  ++stats_.iterations;
+  if (!program_marks_) ++stats_.iterations;
   ++stats_.planned_iterations;
   watch_.NoteHit(served_.get());
 }

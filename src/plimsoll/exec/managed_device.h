@@ -115,7 +115,8 @@ class ManagedDevice final : public Device {
   std::shared_ptr<Pattern> served_;
   std::optional<Follower> follower_;  // In planned service.
   std::string last_drift_;
-  bool broken_ = false;  // A change of service failed half-way: contents are lost.
+  bool program_marks_ = false;  // Whether the program says where its iterations end.
+  bool broken_ = false;         // A change of service failed half-way: contents are lost.
   DeviceStats stats_;
 };
 
