@@ -45,5 +45,5 @@ function(plimsoll_test source)
     GTest::gmock GTest::gtest_main rapidcheck)
   target_compile_definitions(${name} PRIVATE PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300
-    ENVIRONMENT RC_PARAMS=seed=1 DISCOVERY_TIMEOUT 60)
+    ENVIRONMENT "RC_PARAMS=seed=1;OMP_WAIT_POLICY=passive;OMP_NUM_THREADS=1" DISCOVERY_TIMEOUT 60)
 endfunction()

@@ -4,6 +4,7 @@
 
 #include "plimsoll/nn/onednn/columns.h"
 #include "plimsoll/nn/onednn/compat.h"
+#include "plimsoll/nn/onednn/gemm.h"
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
 #include "plimsoll/nn/onednn/shapes.h"
@@ -64,6 +65,10 @@ Kernel AsKernel(StagedPrimitive primitive) {
           .run = [shared](const exec::Launch& launch, const StepScalars&) { shared->Run(launch); }};
 }
 
+/// From so many rows of the result on, Gemm() is faster where the right matrix is stored row by
+/// row: by a little, or twice where its rows are a power of two or nearly so.
+constexpr std::int64_t kManyRows = 256;
+
 Kernel PrepareForward(const OpSpec& spec) {
   const bool bias = spec.attributes.bias;
   RequireOperands(spec, bias ? 3 : 2, 1);
@@ -78,6 +83,12 @@ Kernel PrepareForward(const OpSpec& spec) {
 Kernel PrepareBackwardData(const OpSpec& spec) {
   RequireOperands(spec, 2, 1);
   const Sizes sizes = SizesOf(spec, spec.writes[0], spec.reads[1], spec.reads[0]);
+  if (sizes.rows >= kManyRows) {
+    return {.run = [=](const exec::Launch& launch, const StepScalars&) {
+      Gemm(sizes.rows, sizes.inputs, sizes.outputs, 1, {Read(launch, 0), sizes.outputs},
+           {Read(launch, 1), sizes.inputs}, false, Write(launch, 0), sizes.inputs);
+    }};
+  }
   return AsKernel(Product(0, Matrix(sizes.rows, sizes.outputs), 1,
                           Matrix(sizes.outputs, sizes.inputs), Matrix(sizes.rows, sizes.inputs),
                           nullptr, 1));
@@ -88,10 +99,17 @@ Kernel PrepareBackwardWeights(const OpSpec& spec) {
   RequireOperands(spec, 2, bias ? 2 : 1);
   const Sizes sizes = SizesOf(spec, spec.reads[0], spec.writes[0], spec.reads[1]);
   if (bias) RequireCount(spec, spec.writes[1], sizes.outputs);
-  const std::size_t workspace_index = spec.writes.size();
-  Kernel kernel = AsKernel(Product(1, Matrix(sizes.outputs, sizes.rows, true), 0,
-                                   Matrix(sizes.rows, sizes.inputs),
-                                   Matrix(sizes.outputs, sizes.inputs), nullptr, workspace_index));
+  Kernel kernel;
+  if (sizes.outputs >= kManyRows && sizes.rows >= kManyRows) {
+    kernel.run = [=](const exec::Launch& launch, const StepScalars&) {
+      Gemm(sizes.outputs, sizes.inputs, sizes.rows, 1, {Read(launch, 1), sizes.outputs, true},
+           {Read(launch, 0), sizes.inputs}, false, Write(launch, 0), sizes.inputs);
+    };
+  } else {
+    kernel = AsKernel(Product(1, Matrix(sizes.outputs, sizes.rows, true), 0,
+                              Matrix(sizes.rows, sizes.inputs), Matrix(sizes.outputs, sizes.inputs),
+                              nullptr, spec.writes.size()));
+  }
   if (!bias) return kernel;
   // One after the other, they use the same workspace.
   const ColumnSums sums(CutColumns(sizes.rows, sizes.outputs));

@@ -61,7 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, LinearTest,
                          testing::Values(Case{{1, 1}, 1, true}, Case{{1, 17}, 10, true},
                                          Case{{64, 512}, 10, true}, Case{{5, 33}, 65, false},
                                          Case{{2, 7, 48}, 96, true}, Case{{300, 64}, 31, true},
-                                         Case{{16, 1000}, 129, true}));
+                                         Case{{16, 1000}, 129, true}, Case{{2, 150, 40}, 260, true},
+                                         Case{{257, 65}, 256, false}));
 
 TEST(LinearShapeTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(

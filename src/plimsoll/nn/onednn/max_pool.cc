@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
@@ -12,64 +11,88 @@ namespace {
 /// Channels that are looked at together: what is largest so far stays in registers or nearby.
 constexpr std::int64_t kLanes = 64;
 
-/// Takes x where it is larger, the first of equals.
-PLIMSOLL_VECTORIZED void TakeLarger(const float* x, std::int32_t position, float* best,
-                                    std::int32_t* best_position, std::int64_t count) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const bool larger = x[i] > best[i];
-    best[i] = larger ? x[i] : best[i];
-    best_position[i] = larger ? position : best_position[i];
-  }
-}
+/// One row of windows: the image that they are over, and what they lead to.
+struct WindowRow {
+  const Windows* windows;
+  Span rows;
+  std::int64_t image;  ///< Offset of the image.
+  std::int64_t out;    ///< Offset of the first window's pixel.
+};
 
-PLIMSOLL_VECTORIZED void TakeLarger(const float* x, float* best, std::int64_t count) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) best[i] = x[i] > best[i] ? x[i] : best[i];
-}
-
-PLIMSOLL_VECTORIZED void Narrow(const std::int32_t* positions, std::uint8_t* index,
-                                std::int64_t count) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) index[i] = static_cast<std::uint8_t>(positions[i]);
-}
-
-/// dx += dy where the window's largest was at `position`.
-PLIMSOLL_VECTORIZED void AddWhere(const float* dy, const std::uint8_t* index, std::int32_t position,
-                                  float* dx, std::int64_t count) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int32_t found = index[i];
-    dx[i] += found == position ? dy[i] : 0.0F;
-  }
-}
-
-/// The largest of a window; `index` may be null.
-void PoolWindow(const Windows& windows, const Span& rows, const Span& columns, const float* image,
-                float* y, std::uint8_t* index) {
+/// The largest of each window, the first of equals. `index` may be null.
+PLIMSOLL_VECTORIZED void PoolRow(const WindowRow& row, const float* x, float* y,
+                                 std::uint8_t* index) {
+  const Windows& windows = *row.windows;
   const std::int64_t channels = windows.channels;
-  for (std::int64_t lane = 0; lane < channels; lane += kLanes) {
-    const std::int64_t count = std::min(kLanes, channels - lane);
-    alignas(64) std::int32_t positions[kLanes];
-    // The first pixel is as good as any to begin with, and passes on what is not a number.
-    const float* first = image + (rows.begin * windows.width + columns.begin) * channels + lane;
-    const std::int64_t first_position =
-        (rows.begin - rows.start) * windows.attributes.kernel[1] + columns.begin - columns.start;
-    std::copy_n(first, count, y + lane);
-    std::fill_n(positions, count, static_cast<std::int32_t>(first_position));
-    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-        const float* x = image + (row * windows.width + column) * channels + lane;
-        const std::int64_t position =
-            (row - rows.start) * windows.attributes.kernel[1] + column - columns.start;
-        if (index == nullptr) {
-          TakeLarger(x, y + lane, count);
-        } else {
-          TakeLarger(x, static_cast<std::int32_t>(position), y + lane, positions, count);
+  alignas(64) std::int32_t positions[kLanes];
+  for (std::int64_t column = 0; column < windows.out_width; ++column) {
+    const Span span = windows.Columns(column);
+    for (std::int64_t lane = 0; lane < channels; lane += kLanes) {
+      const std::int64_t count = channels - lane < kLanes ? channels - lane : kLanes;
+      float* best = y + row.out + column * channels + lane;
+      const float* image = x + row.image + lane;
+      // The first pixel is as good as any to begin with.
+      const float* first = image + (row.rows.begin * windows.width + span.begin) * channels;
+      const auto start = static_cast<std::int32_t>(
+          (row.rows.begin - row.rows.start) * windows.kernel_width() + span.begin - span.start);
+#pragma omp simd
+      for (std::int64_t i = 0; i < count; ++i) {
+        best[i] = first[i];
+        positions[i] = start;
+      }
+      for (std::int64_t h = row.rows.begin; h < row.rows.end; ++h) {
+        for (std::int64_t w = span.begin; w < span.end; ++w) {
+          const float* pixel = image + (h * windows.width + w) * channels;
+          const auto position = static_cast<std::int32_t>(
+              (h - row.rows.start) * windows.kernel_width() + w - span.start);
+#pragma omp simd
+          for (std::int64_t i = 0; i < count; ++i) {
+            const bool larger = pixel[i] > best[i];
+            best[i] = larger ? pixel[i] : best[i];
+            positions[i] = larger ? position : positions[i];
+          }
+        }
+      }
+      if (index == nullptr) continue;
+      std::uint8_t* narrow = index + row.out + column * channels + lane;
+#pragma omp simd simdlen(16)
+      for (std::int64_t i = 0; i < count; ++i) narrow[i] = static_cast<std::uint8_t>(positions[i]);
+    }
+  }
+}
+
+/// dx += dy where each window's largest was.
+PLIMSOLL_VECTORIZED void SpreadRow(const WindowRow& row, const float* dy, const std::uint8_t* index,
+                                   float* dx) {
+  const Windows& windows = *row.windows;
+  const std::int64_t channels = windows.channels;
+  for (std::int64_t column = 0; column < windows.out_width; ++column) {
+    const Span span = windows.Columns(column);
+    const float* slope = dy + row.out + column * channels;
+    const std::uint8_t* found = index + row.out + column * channels;
+    for (std::int64_t h = row.rows.begin; h < row.rows.end; ++h) {
+      for (std::int64_t w = span.begin; w < span.end; ++w) {
+        float* pixel = dx + row.image + (h * windows.width + w) * channels;
+        const auto position = static_cast<std::int32_t>(
+            (h - row.rows.start) * windows.kernel_width() + w - span.start);
+        // As many at a time as there are floats in a vector, not bytes: channels may be few.
+#pragma omp simd simdlen(16)
+        for (std::int64_t i = 0; i < channels; ++i) {
+          const std::int32_t at = found[i];
+          pixel[i] += at == position ? slope[i] : 0.0F;
         }
       }
     }
-    if (index != nullptr) Narrow(positions, index + lane, count);
+  }
+}
+
+/// Calls `body(row)` for rows of windows `begin` to `end`, counted over all images.
+template <typename Body>
+void ForRows(const Windows& windows, std::int64_t begin, std::int64_t end, const Body& body) {
+  for (std::int64_t at = begin; at < end; ++at) {
+    body(WindowRow{&windows, windows.Rows(at % windows.out_height),
+                   at / windows.out_height * windows.image_floats(),
+                   at * windows.out_width * windows.channels});
   }
 }
 
@@ -80,11 +103,9 @@ Kernel PrepareForward(const OpSpec& spec, const Windows& windows) {
   return {.run = [=](const exec::Launch& launch, const StepScalars&) {
     auto* index = indexed ? reinterpret_cast<std::uint8_t*>(launch.writes[1]) : nullptr;
     ForParts(partition, [&](int, std::int64_t begin, std::int64_t end) {
-      ForWindows(windows, begin, end,
-                 [&](const Span& rows, const Span& columns, std::int64_t x, std::int64_t y) {
-                   PoolWindow(windows, rows, columns, Read(launch, 0) + x, Write(launch, 0) + y,
-                              indexed ? index + y : nullptr);
-                 });
+      ForRows(windows, begin, end, [&](const WindowRow& row) {
+        PoolRow(row, Read(launch, 0), Write(launch, 0), index);
+      });
     });
   }};
 }
@@ -98,19 +119,8 @@ Kernel PrepareBackward(const Windows& windows) {
       float* dx = Write(launch, 0);
       for (std::int64_t image = begin; image < end; ++image) {
         std::fill_n(dx + image * windows.image_floats(), windows.image_floats(), 0.0F);
-        ForWindows(
-            windows, image * windows.out_height, (image + 1) * windows.out_height,
-            [&](const Span& rows, const Span& columns, std::int64_t x, std::int64_t y) {
-              for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-                for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-                  const std::int64_t position =
-                      (row - rows.start) * windows.attributes.kernel[1] + column - columns.start;
-                  AddWhere(Read(launch, 0) + y, index + y, static_cast<std::int32_t>(position),
-                           dx + x + (row * windows.width + column) * windows.channels,
-                           windows.channels);
-                }
-              }
-            });
+        ForRows(windows, image * windows.out_height, (image + 1) * windows.out_height,
+                [&](const WindowRow& row) { SpreadRow(row, Read(launch, 0), index, dx); });
       }
     });
   }};

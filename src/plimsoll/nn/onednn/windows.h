@@ -26,6 +26,7 @@ struct Windows {
 
   Span Rows(std::int64_t out_row) const { return Along(0, out_row, height); }
   Span Columns(std::int64_t out_column) const { return Along(1, out_column, width); }
+  std::int64_t kernel_width() const { return attributes.kernel[1]; }
   std::int64_t image_floats() const { return height * width * channels; }
   std::int64_t out_floats() const { return out_height * out_width * channels; }
 
