@@ -14,7 +14,6 @@ namespace {
 
 /// Extents beyond this are typing errors; products of a few of them still fit.
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 }  // namespace
 
@@ -30,6 +29,14 @@ void NetworkBuilder::Fail(LayerIndex layer, const std::string& reason) const {
   }
   throw Error(fmt::format("{}: layer {} ({}) on {}: {}", network_.name, failed.name,
                           Name(failed.kind), inputs.empty() ? "nothing" : inputs, reason));
+}
+
+void NetworkBuilder::CheckSize(LayerIndex layer) const {
+  const Layer& of = network_.layers[static_cast<std::size_t>(layer)];
+  if (!IsReasonable(of.shape, of.rows)) {
+    Fail(layer, fmt::format("gives {}; expected extents above zero, and at most {} elements",
+                            FormatShape(of.shape), kMaxElements));
+  }
 }
 
 void NetworkBuilder::Require(LayerIndex layer, bool condition, std::string_view expected) const {
@@ -57,6 +64,7 @@ LayerIndex NetworkBuilder::Append(LayerKind kind, std::span<const LayerIndex> in
       throw Error(fmt::format("{}: layer {} reads layer {}, which is not there yet", network_.name,
                               layer.name, input));
     }
+    CheckSize(input);
     layer.inputs.push_back(input);
   }
   layer.branch = branch_;
@@ -81,6 +89,9 @@ LayerIndex NetworkBuilder::AppendOne(LayerKind kind, LayerIndex x, std::string_v
 
 void NetworkBuilder::AddParameter(LayerIndex layer, std::string_view role, Shape shape,
                                   Initializer initializer, bool trained) {
+  if (!IsReasonable(shape)) {
+    Fail(layer, fmt::format("needs a {} of {}, which is too large", role, FormatShape(shape)));
+  }
   at(layer).parameters.push_back(static_cast<ParameterIndex>(network_.parameters.size()));
   network_.parameters.push_back(
       {fmt::format("{}.{}", at(layer).name, role), std::move(shape), initializer, trained});
@@ -90,12 +101,7 @@ LayerIndex NetworkBuilder::Input(Shape shape, ElementType type) {
   const LayerIndex layer = Append(LayerKind::kInput, {}, "input");
   at(layer).shape = std::move(shape);
   at(layer).type = type;
-  std::int64_t count = 1;
-  for (const std::int64_t extent : at(layer).shape) {
-    Require(layer, extent > 0 && extent < kMaxExtent, "extents above zero");
-    count *= extent;
-    Require(layer, count < kMaxElements, "fewer elements");
-  }
+  CheckSize(layer);
   return layer;
 }
 
@@ -297,6 +303,10 @@ ParameterIndex NetworkBuilder::parameter_of(LayerIndex layer, std::size_t which)
 Network NetworkBuilder::Finish() {
   if (network_.loss < 0) {
     throw Error(fmt::format("{}: has no loss; end it with a softmax loss", network_.name));
+  }
+  for (const Layer& layer : network_.layers) {
+    if (&layer != &network_.layers.back())
+      CheckSize(static_cast<LayerIndex>(&layer - network_.layers.data()));
   }
   names_.clear();
   return std::exchange(network_, {});

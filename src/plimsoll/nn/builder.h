@@ -128,6 +128,7 @@ class NetworkBuilder {
   Layer& at(LayerIndex layer) { return network_.layers[static_cast<std::size_t>(layer)]; }
   [[noreturn]] void Fail(LayerIndex layer, const std::string& reason) const;
   void Require(LayerIndex layer, bool condition, std::string_view expected) const;
+  void CheckSize(LayerIndex layer) const;
 
   Network network_;
   std::set<std::string, std::less<>> names_;

@@ -19,7 +19,14 @@ std::string Describe(const Extent& extent) {
   return fmt::format("{}x{}", extent.height, extent.width);
 }
 
-bool IsPositive(const Extent& extent) { return extent.height > 0 && extent.width > 0; }
+/// Windows beyond this are typing errors; products of a few of them still fit.
+constexpr std::int64_t kMaxWindow = 1 << 16;
+constexpr std::int64_t kMaxChannels = 1 << 24;
+
+bool IsWithin(const Extent& extent, std::int64_t from) {
+  return extent.height >= from && extent.width >= from && extent.height <= kMaxWindow &&
+         extent.width <= kMaxWindow;
+}
 
 }  // namespace
 
@@ -39,9 +46,9 @@ LayerIndex NetworkBuilder::Convolve(LayerKind kind, LayerIndex x, std::int64_t c
   const Shape in = at(x).shape;
   Require(layer, in.size() == 3, "an image of height, width and channels");
   Require(layer,
-          channels > 0 && options.groups > 0 && IsPositive(options.kernel) &&
-              IsPositive(options.stride) && options.padding.height >= 0 &&
-              options.padding.width >= 0,
+          channels > 0 && channels <= kMaxChannels && options.groups > 0 &&
+              IsWithin(options.kernel, 1) && IsWithin(options.stride, 1) &&
+              IsWithin(options.padding, 0),
           "channels, kernel and stride above zero, padding from zero");
   if (in[2] % options.groups != 0 || channels % options.groups != 0) {
     Fail(layer, fmt::format("{} groups do not divide {} channels in and {} out", options.groups,
@@ -91,7 +98,8 @@ LayerIndex NetworkBuilder::Pool(LayerKind kind, LayerIndex x, const PoolOptions&
   const Shape in = at(x).shape;
   const Extent stride = options.stride.value_or(options.kernel);
   Require(layer, in.size() == 3, "an image of height, width and channels");
-  Require(layer, IsPositive(options.kernel) && IsPositive(stride), "kernel and stride above zero");
+  Require(layer, IsWithin(options.kernel, 1) && IsWithin(stride, 1) && IsWithin(options.padding, 0),
+          "kernel and stride above zero, padding from zero");
   Require(layer, options.kernel.height * options.kernel.width <= 256 || kind != LayerKind::kMaxPool,
           "a window of at most 256 elements");
   Attributes& attributes = at(layer).attributes;
@@ -121,7 +129,7 @@ LayerIndex NetworkBuilder::GlobalPool(LayerIndex x, std::string_view name) {
 
 LayerIndex NetworkBuilder::Reshape(LayerIndex x, Shape shape, std::string_view name) {
   const LayerIndex layer = AppendOne(LayerKind::kReshape, x, name);
-  if (Count(shape) != Count(at(x).shape)) {
+  if (!IsReasonable(shape) || Count(shape) != Count(at(x).shape)) {
     Fail(layer, fmt::format("cannot become {}: another number of elements", FormatShape(shape)));
   }
   at(layer).shape = std::move(shape);

@@ -78,6 +78,13 @@ TEST(BuilderTest, SaysWhichLayerAndWhichShapes) {
   ExpectRefused([](auto& net, LayerIndex x) { net.MaxPool(x, {.kernel = 2, .padding = 2}); },
                 "padding of at most half");
   ExpectRefused([](auto& net, LayerIndex x) { net.Attention(net.Flatten(x), 1); }, "a sequence");
+  constexpr std::int64_t kHuge = (std::int64_t{1} << 31) - 1;
+  ExpectRefused([](auto& net, LayerIndex x) { net.Linear(net.Linear(x, kHuge), kHuge); },
+                "needs a weight of 2147483647x2147483647, which is too large");
+  ExpectRefused([](auto& net, LayerIndex x) { net.Conv(x, 4, {.kernel = kHuge}); }, "expected");
+  ExpectRefused([](auto& net, LayerIndex x) { net.Reshape(x, {kHuge, kHuge, kHuge}); }, "become");
+  ExpectRefused([](auto&, LayerIndex) { NetworkBuilder("b").Input({kHuge, kHuge, 9}); }, "at most");
+  ExpectRefused([](auto&, LayerIndex) { NetworkBuilder("b").Input({0}); }, "above zero");
 }
 
 }  // namespace

@@ -13,9 +13,10 @@ namespace {
 
 double CountOf(const Tensor& tensor) { return static_cast<double>(tensor.count()); }
 
-/// For each of `rows`, a vector times all of the weights.
+/// Every output is a product of two vectors, as long as a row of the weights.
 double ProductFlops(double outputs, const Shape& weight) {
-  return 2.0 * outputs * static_cast<double>(Count(weight) / weight[0]);
+  const std::int64_t row = Count(weight) / weight[0];
+  return 2.0 * outputs * static_cast<double>(row);
 }
 
 double AttentionFlops(const Tensor& qkv, const Attributes& attributes) {

@@ -24,6 +24,12 @@ std::int64_t LineAt(std::string_view text, std::size_t position) {
   return 1 + std::count(text.begin(), end, '\n');
 }
 
+/// Returns where the text that begins at `begin` ends: at its second quotation mark.
+std::size_t EndOfText(std::string_view text, std::size_t begin) {
+  while (text[begin] != '"') begin += text[begin] == '\\' ? 2 : 1;
+  return begin;
+}
+
 /// Returns the lines in which the elements of the array "layers" begin. REQUIRES: valid JSON.
 std::vector<std::int64_t> LinesOfLayers(std::string_view text) {
   std::vector<std::int64_t> lines;
@@ -35,8 +41,8 @@ std::vector<std::int64_t> LinesOfLayers(std::string_view text) {
     const char c = text[i];
     if (c == '\n') ++line;
     if (c == '"') {
-      const std::size_t begin = ++i;
-      while (text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+      const std::size_t begin = i + 1;
+      i = EndOfText(text, begin);
       if (depth == 1) last_text = text.substr(begin, i - begin);
     } else if (c == '{' || c == '[') {
       if (depth == 1) in_layers = c == '[' && last_text == "layers";

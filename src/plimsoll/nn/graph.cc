@@ -61,6 +61,15 @@ std::int64_t TrainedParameterCount(const Network& network) {
   return count;
 }
 
+bool IsReasonable(const Shape& shape, std::int64_t times) {
+  std::int64_t room = times > 0 ? kMaxElements / times : 0;
+  for (const std::int64_t extent : shape) {
+    if (extent <= 0) return false;
+    room /= extent;
+  }
+  return room > 0;
+}
+
 std::string FormatShape(const Shape& shape) {
   return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
 }

@@ -106,6 +106,11 @@ Tensor OutputTensor(const Layer& layer, std::int64_t batch);
 
 std::int64_t TrainedParameterCount(const Network& network);
 
+/// No tensor may have more elements than this (a batch counts): sums of their sizes then fit.
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
+/// Whether all extents are above zero, and all elements, `times` as many, at most kMaxElements.
+bool IsReasonable(const Shape& shape, std::int64_t times = 1);
+
 /// Writes a shape for people: "3x224x224".
 std::string FormatShape(const Shape& shape);
 

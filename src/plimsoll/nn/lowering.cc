@@ -22,6 +22,12 @@ Program Lower(const Network& network, const LoweringOptions& options, KernelLibr
     throw Error(
         fmt::format("{}: a batch of {}; expected 1 to {}", network.name, options.batch, kMaxBatch));
   }
+  for (const Layer& layer : network.layers) {
+    if (!IsReasonable(layer.shape, options.batch * layer.rows)) {
+      throw Error(fmt::format("{}: layer {}, {} for each of {}, is too large", network.name,
+                              layer.name, FormatShape(layer.shape), options.batch * layer.rows));
+    }
+  }
   if (!options.active_branches.empty() &&
       options.active_branches.size() != network.branches.size()) {
     throw Error(fmt::format("{}: {} choices for {} branches", network.name,

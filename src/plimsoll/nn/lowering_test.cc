@@ -254,6 +254,9 @@ TEST(LoweringTest, SlicesGiveTheGradientOfAConcat) {
 TEST(LoweringTest, RefusesBatchesAndPatternsThatCannotBe) {
   NullLibrary library;
   EXPECT_THROW(Lower(Chain(), {.batch = 0}, &library), Error);
+  NetworkBuilder net("large");
+  net.SoftmaxLoss(net.Linear(net.Input({1 << 20}), 4));
+  EXPECT_THROW(Lower(net.Finish(), {.batch = 1 << 24}, &library), Error);
   EXPECT_THROW(Lower(Chain(), {.batch = 1, .active_branches = {true}}, &library), Error);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -15,6 +16,17 @@
 
 namespace plimsoll::nn {
 namespace {
+
+/// The smallest vocabulary of all embeddings; their input is that of the network.
+std::int64_t VocabularyOf(const Network& network) {
+  std::int64_t vocabulary = std::numeric_limits<std::int32_t>::max();
+  for (const Layer& layer : network.layers) {
+    if (layer.kind != LayerKind::kEmbedding) continue;
+    const auto table = static_cast<std::size_t>(layer.parameters[0]);
+    vocabulary = std::min(vocabulary, network.parameters[table].shape[0]);
+  }
+  return vocabulary;
+}
 
 /// Programs that are kept: batches, modes, and patterns of branches, which hardly recur.
 constexpr std::size_t kMaxPrograms = 12;
@@ -62,7 +74,11 @@ std::vector<float> InitialValues(const Parameter& parameter, ParameterIndex inde
 
 Trainer::Trainer(exec::Device* device, KernelLibrary* library, const Network& network,
                  const TrainOptions& options)
-    : device_(*device), library_(*library), network_(network), options_(options) {
+    : device_(*device),
+      library_(*library),
+      network_(network),
+      options_(options),
+      vocabulary_(VocabularyOf(network)) {
   const Program& program = ProgramFor(options.batch, /*train=*/true);
   for (const Slot& slot : program.slots) {
     if (IsPersistent(slot.role)) slots_.push_back(slot);
@@ -165,12 +181,15 @@ void Trainer::CheckBatch(const Batch& batch) const {
     throw Error(fmt::format("{}: a batch of {} samples with {} labels; expected {} each",
                             network_.name, batch.size, batch.labels.size(), labels));
   }
-  const auto outside = [](const std::vector<std::int32_t>& numbers, std::int64_t end) {
-    return std::find_if(numbers.begin(), numbers.end(),
-                        [end](std::int32_t number) { return number >= end; }) != numbers.end();
-  };
-  if (outside(batch.labels, network_.classes)) {
-    throw Error(fmt::format("{}: a label beyond the {} classes", network_.name, network_.classes));
+  for (const std::int32_t label : batch.labels) {
+    if (label < network_.classes) continue;
+    throw Error(fmt::format("{}: the label {} is beyond the {} classes", network_.name, label,
+                            network_.classes));
+  }
+  for (const std::int32_t token : batch.tokens) {
+    if (token >= 0 && token < vocabulary_) continue;
+    throw Error(fmt::format("{}: the token {} is not of the vocabulary, 0 to {}", network_.name,
+                            token, vocabulary_ - 1));
   }
 }
 

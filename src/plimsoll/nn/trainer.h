@@ -108,6 +108,7 @@ class Trainer {
   KernelLibrary& library_;
   const Network& network_;
   const TrainOptions options_;
+  const std::int64_t vocabulary_;
   std::list<Cached> programs_;  // The latest first.
   std::vector<Slot> slots_;     // Persistent ones.
   std::vector<exec::Block> blocks_;

@@ -46,15 +46,22 @@ float Mean(std::span<const float> values) {
 }
 
 TEST_F(TrainerTest, EverySmallInstanceTrainsAndEvaluates) {
+  device::HostBackend poison({.poison_on_free = true});
+  exec::PlainDevice poisoned(&poison);
   for (const Model& model : ListModels()) {
     SCOPED_TRACE(model.name);
     const Network network = model.build(SmallOptions(model));
     const auto data = MakeSyntheticData(network, model.data, 1);
     Trainer trainer(&device_, library_.get(), network, {.batch = 4, .learning_rate = 0.01F});
-    for (const float loss : Train(&trainer, *data, 2)) {
+    const std::vector<float> losses = Train(&trainer, *data, 2);
+    for (const float loss : losses) {
       EXPECT_GT(loss, 0);
       EXPECT_LT(loss, 10);
     }
+    // Nobody reads what was never written: such memory is poisoned there.
+    Trainer other(&poisoned, library_.get(), network, {.batch = 4, .learning_rate = 0.01F});
+    EXPECT_EQ(Train(&other, *data, 2), losses);
+    EXPECT_EQ(other.ReadParameters(), trainer.ReadParameters());
     const Evaluation evaluation = trainer.Evaluate(data->TestBatch(0, 4));
     EXPECT_EQ(evaluation.rows, 4 * network.label_tensor().count());
     EXPECT_GE(evaluation.correct, 0);
@@ -182,6 +189,13 @@ TEST_F(TrainerTest, RefusesBatchesOfAnotherShape) {
   EXPECT_THROW(trainer.Step(batch), Error);
   batch.labels.pop_back();
   EXPECT_THROW(trainer.Step(batch), Error);
+  const Network text = Small("char-lstm");
+  Trainer writer(&device_, library_.get(), text, {.batch = 4});
+  for (const std::int32_t token : {-1, 17}) {
+    batch = MakeSyntheticData(text, DataKind::kText, 1)->TrainBatch(0, 4);
+    batch.tokens[5] = token;
+    EXPECT_THROW(writer.Step(batch), Error);
+  }
 }
 
 TEST_F(TrainerTest, AFailedAllocationLeavesNothingBehind) {
