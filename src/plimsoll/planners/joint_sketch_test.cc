@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/replays_for_test.h"
 #include "plimsoll/planners/joint_state_internal.h"
 #include "plimsoll/trace/reader.h"
@@ -120,7 +121,7 @@ TEST(SketchTest, IsTheRewritingInOutline) {
 
 TEST(SketchTest, IsTheRewritingOfATraceInOutline) {
   const std::string path = PLIMSOLL_DATA_DIR "/traces/resnet18_b100.trace.gz";
-  const plan::Problem problem = plan::Unroll(plan::MakeProblem(trace::ReadTrace(path)));
+  const plan::Problem problem = plan::ProblemToPlan(plan::MakeProblem(trace::ReadTrace(path)));
   Counts counts;
   for (std::uint64_t k = 0; k < 20; ++k) {
     SCOPED_TRACE(k);
