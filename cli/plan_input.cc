@@ -12,7 +12,7 @@
 #include "cli/input.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/parse.h"
-#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/signature.h"
@@ -114,7 +114,7 @@ PlanInput ReadPlanInput(const PlanSettings& settings) {
   const plan::Problem problem = plan::MakeProblem(ReadAnyTrace(settings.trace));
   input.peak_load_bytes = plan::ProfileLoad(problem).peak_bytes;
   input.signature = plan::Signature(problem);
-  input.problem = plan::Unroll(problem);
+  input.problem = plan::ProblemToPlan(problem);
   CheckCountable(input, settings.trace);
   return input;
 }
@@ -176,13 +176,13 @@ plan::Plan ReadPlanFor(const std::string& path, const std::optional<std::string>
   const std::uint64_t signature = plan::Signature(problem);
   // The signature is what the file claims; what it plans is told from its problem, and if ops run
   // again in that, from the one that it was made of, with what these ops allow.
-  const plan::Problem unrolled = plan::Unroll(problem);
+  const plan::Problem to_plan = plan::ProblemToPlan(problem);
   const plan::Problem& planned = plan.rewriting ? plan.rewriting->original : plan.problem;
   const bool allowed =
       !plan.rewriting ||
-      std::equal(planned.ops.begin(), planned.ops.end(), unrolled.ops.begin(), unrolled.ops.end(),
+      std::equal(planned.ops.begin(), planned.ops.end(), to_plan.ops.begin(), to_plan.ops.end(),
                  [](const plan::Op& a, const plan::Op& b) { return a.traits == b.traits; });
-  if (plan.signature != signature || plan::Signature(planned) != plan::Signature(unrolled) ||
+  if (plan.signature != signature || plan::Signature(planned) != plan::Signature(to_plan) ||
       !allowed) {
     throw InputError(path, 0,
                      fmt::format("this plan was made for another trace: its signature is {:016x}, "
