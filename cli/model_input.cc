@@ -40,9 +40,19 @@ void AddModelSettings(CLI::App* command, const std::string& model_option, ModelS
       ->check(CLI::Range(1, 1 << 10));
 }
 
+nn::Model FindModelOption(const std::string& option, const std::string& name) {
+  try {
+    return nn::OpenModel(name);
+  } catch (const InputError&) {
+    throw;
+  } catch (const Error& error) {
+    throw CLI::ValidationError(option, error.what());
+  }
+}
+
 ModelInput ReadModel(const ModelSettings& settings) {
   try {
-    nn::Model model = nn::OpenModel(settings.model);
+    const nn::Model model = FindModelOption("--model", settings.model);
     ModelInput input{
         .name = model.name, .data = model.data, .network = model.build(settings.options)};
     input.batch = settings.batch > 0 ? settings.batch : model.batch;

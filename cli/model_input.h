@@ -32,6 +32,10 @@ struct ModelInput {
   std::int64_t batch = 0;
   nn::Optimizer optimizer = nn::Optimizer::kSgd;
 };
+/// Returns the model of a name, or of a description. Throws CLI::ValidationError of the option for
+/// an unknown name, which lists near ones, InputError for a bad file.
+nn::Model FindModelOption(const std::string& option, const std::string& name);
+
 /// Builds the model of a name, or reads a description. Throws CLI::ValidationError for an unknown
 /// name, InputError for a bad file.
 ModelInput ReadModel(const ModelSettings& settings);
