@@ -22,8 +22,10 @@ struct ModelSettings {
   nn::ModelOptions options{};
   std::string optimizer = "sgd";
 };
-/// `model_option` is what names the model: "--model", or a positional name.
-void AddModelSettings(CLI::App* command, const std::string& model_option, ModelSettings* settings);
+/// `model_option` is what names the model: "--model", or a positional name. Returns that option,
+/// which is required.
+CLI::Option* AddModelSettings(CLI::App* command, const std::string& model_option,
+                              ModelSettings* settings);
 
 struct ModelInput {
   std::string name;
