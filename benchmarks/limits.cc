@@ -7,7 +7,10 @@
 // With --reduction: how far below the peak load the limit goes with at most half a percent of
 // overhead, by `joint` and by AutoSwap.
 //
-//   limits [--reduction] [--seconds S] TRACE...
+// With --tightest: whether there is a plan five points of the peak above what the largest op needs
+// by itself.
+//
+//   limits [--reduction | --tightest] [--seconds S] TRACE...
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +23,9 @@
 #include <vector>
 
 #include "plimsoll/base/clock.h"
-#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
+#include "plimsoll/plan/op_load.h"
 #include "plimsoll/planners/planner.h"
 #include "plimsoll/planners/reduction.h"
 #include "plimsoll/trace/reader.h"
@@ -37,25 +41,33 @@ struct Row {
   double longest_seconds = 0;
 };
 
+std::string NameOf(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  return name.substr(0, name.find('.'));
+}
+
+/// The overhead of `joint` in percent; negative if it does not fit.
+double Overhead(const plan::Problem& problem, Bytes limit_bytes, double seconds) {
+  planners::PlannerOptions options;
+  options.limit_bytes = limit_bytes;
+  options.time_budget_seconds = seconds;
+  const planners::Outcome outcome = planners::MakePlan(*planners::FindPlanner("joint"), problem,
+                                                       *plan::FindMachine("h200"), options);
+  if (!outcome.plan) return -1;
+  return 100 * (static_cast<double>(outcome.timeline.iteration_ns) /
+                    static_cast<double>(problem.iteration_ns()) -
+                1);
+}
+
 Row Measure(const std::string& path, double seconds) {
-  Row row{.trace = std::filesystem::path(path).filename().string()};
-  row.trace = row.trace.substr(0, row.trace.find('.'));
+  Row row{.trace = NameOf(path)};
   const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
-  const plan::Problem problem = plan::Unroll(recorded);
+  const plan::Problem problem = plan::ProblemToPlan(recorded);
   const Bytes peak = plan::ProfileLoad(recorded).peak_bytes;
   for (std::size_t k = 0; k < kPercents.size(); ++k) {
-    planners::PlannerOptions options;
-    options.limit_bytes = peak / 100 * kPercents[k];
-    options.time_budget_seconds = seconds;
     const Stopwatch watch;
-    const planners::Outcome outcome = planners::MakePlan(*planners::FindPlanner("joint"), problem,
-                                                         *plan::FindMachine("h200"), options);
+    row.overheads[k] = Overhead(problem, peak / 100 * kPercents[k], seconds);
     row.longest_seconds = std::max(row.longest_seconds, watch.seconds());
-    row.overheads[k] = -1;
-    if (!outcome.plan) continue;
-    row.overheads[k] = 100 * (static_cast<double>(outcome.timeline.iteration_ns) /
-                                  static_cast<double>(problem.iteration_ns()) -
-                              1);
   }
   return row;
 }
@@ -99,12 +111,34 @@ void PrintReductions(const std::vector<std::string>& paths, double seconds) {
       100 * kHardlyAnything, seconds, "trace", "joint", "autoswap-bo");
   for (const std::string& path : paths) {
     const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
-    const plan::Problem problem = plan::Unroll(recorded);
+    const plan::Problem problem = plan::ProblemToPlan(recorded);
     const Bytes peak = plan::ProfileLoad(recorded).peak_bytes;
-    const std::string name = std::filesystem::path(path).filename().string();
-    fmt::print("{:24}  {:>8}  {:>11}\n", name.substr(0, name.find('.')),
+    fmt::print("{:24}  {:>8}  {:>11}\n", NameOf(path),
                Cell(Reduce(problem, peak, "joint", seconds)),
                Cell(Reduce(problem, peak, "autoswap-bo", seconds)));
+    std::fflush(stdout);
+  }
+}
+
+constexpr double kPointsAbove = 5;
+
+void PrintTightest(const std::vector<std::string>& paths, double seconds) {
+  fmt::print(
+      "overhead of joint in percent, {} points of the peak load above the largest op; link h200, "
+      "{} s a plan\n\n{:24}  {:>12}  {:>8}  {:>10}\n",
+      kPointsAbove, seconds, "trace", "largest op %", "limit %", "overhead %");
+  for (const std::string& path : paths) {
+    const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
+    const plan::Problem problem = plan::ProblemToPlan(recorded);
+    const auto peak = static_cast<double>(plan::ProfileLoad(recorded).peak_bytes);
+    const std::vector<plan::OpLoad> loads = plan::LoadOps(problem);
+    const plan::OpIndex largest = plan::FindLargestOp(loads);
+    if (largest < 0) continue;
+    const double needed =
+        100 * static_cast<double>(loads[static_cast<std::size_t>(largest)].needed_bytes()) / peak;
+    const double limit = needed + kPointsAbove;
+    const double overhead = Overhead(problem, static_cast<Bytes>(peak * limit / 100), seconds);
+    fmt::print("{:24}  {:>12.1f}  {:>8.1f}  {:>10}\n", NameOf(path), needed, limit, Cell(overhead));
     std::fflush(stdout);
   }
 }
@@ -112,22 +146,26 @@ void PrintReductions(const std::vector<std::string>& paths, double seconds) {
 int Main(int argc, char** argv) {
   double seconds = 5;
   bool reduction = false;
+  bool tightest = false;
   std::vector<std::string> paths;
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--seconds" && i + 1 < argc) {
       seconds = std::atof(argv[++i]);
     } else if (std::string_view(argv[i]) == "--reduction") {
       reduction = true;
+    } else if (std::string_view(argv[i]) == "--tightest") {
+      tightest = true;
     } else {
       paths.emplace_back(argv[i]);
     }
   }
   if (paths.empty() || !(seconds > 0)) {
-    fmt::print(stderr, "usage: limits [--reduction] [--seconds S] TRACE...\n");
+    fmt::print(stderr, "usage: limits [--reduction | --tightest] [--seconds S] TRACE...\n");
     return 2;
   }
-  if (reduction) {
-    PrintReductions(paths, seconds);
+  if (reduction || tightest) {
+    if (reduction) PrintReductions(paths, seconds);
+    if (tightest) PrintTightest(paths, seconds);
     return 0;
   }
   fmt::print(

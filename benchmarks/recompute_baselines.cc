@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/planners/planner.h"
 #include "plimsoll/trace/reader.h"
@@ -88,7 +88,7 @@ struct Case {
 
 Measured Measure(const std::string& path, const plan::Machine& machine, double seconds) {
   const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
-  const plan::Problem problem = plan::Unroll(recorded);
+  const plan::Problem problem = plan::ProblemToPlan(recorded);
   const Bytes peak = plan::ProfileLoad(recorded).peak_bytes;
   Measured measured{.trace = NameOf(path), .forward_percent = ForwardPercent(problem)};
   for (const Column& column : kColumns) {

@@ -95,6 +95,7 @@ Answer Asker::Describe(const planners::Planner& planner, Bytes limit_bytes,
   if (outcome.plan) {
     outcome.plan->signature = input_.signature;
     answer.row = DescribePlan(*outcome.plan, outcome.timeline);
+    answer.row.peak_load_bytes = input_.peak_load_bytes;
     answer.plan = std::move(outcome.plan);
   } else {
     answer.row = DescribeMisfit(planner, limit_bytes, outcome.misfit);

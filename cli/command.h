@@ -25,6 +25,9 @@ void AddSimulateCommand(CLI::App& app, ExitCode& exit_code);
 void AddCompareCommand(CLI::App& app, ExitCode& exit_code);
 void AddCurveCommand(CLI::App& app, ExitCode& exit_code);
 void AddPlannersCommand(CLI::App& app, ExitCode& exit_code);
+void AddModelsCommand(CLI::App& app, ExitCode& exit_code);
+void AddProfileCommand(CLI::App& app, ExitCode& exit_code);
+void AddMaxBatchCommand(CLI::App& app, ExitCode& exit_code);
 void AddTrainCommand(CLI::App& app, ExitCode& exit_code);
 void AddGenerateCommand(CLI::App& app, ExitCode& exit_code);
 

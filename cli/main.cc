@@ -37,6 +37,9 @@ ExitCode Run(int argc, char** argv) {
   AddCompareCommand(app, exit_code);
   AddCurveCommand(app, exit_code);
   AddPlannersCommand(app, exit_code);
+  AddModelsCommand(app, exit_code);
+  AddProfileCommand(app, exit_code);
+  AddMaxBatchCommand(app, exit_code);
   AddTrainCommand(app, exit_code);
   AddGenerateCommand(app, exit_code);
   try {

@@ -11,11 +11,14 @@
 
 namespace plimsoll::cli {
 
-void AddModelSettings(CLI::App* command, const std::string& model_option, ModelSettings* settings) {
-  command
-      ->add_option(model_option, settings->model,
-                   "A model by name (see \"plimsoll models\"), or a network description (.json)")
-      ->required();
+CLI::Option* AddModelSettings(CLI::App* command, const std::string& model_option,
+                              ModelSettings* settings) {
+  CLI::Option* model =
+      command
+          ->add_option(
+              model_option, settings->model,
+              "A model by name (see \"plimsoll models\"), or a network description (.json)")
+          ->required();
   command->add_option("--batch", settings->batch, "Samples in a step; default the model's own")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
   command->add_option("--optimizer", settings->optimizer, "sgd or adamw")
@@ -38,11 +41,22 @@ void AddModelSettings(CLI::App* command, const std::string& model_option, ModelS
       ->add_option("--shorten", settings->options.depth_divisor,
                    "Divide the number of repeated blocks by this")
       ->check(CLI::Range(1, 1 << 10));
+  return model;
+}
+
+nn::Model FindModelOption(const std::string& option, const std::string& name) {
+  try {
+    return nn::OpenModel(name);
+  } catch (const InputError&) {
+    throw;
+  } catch (const Error& error) {
+    throw CLI::ValidationError(option, error.what());
+  }
 }
 
 ModelInput ReadModel(const ModelSettings& settings) {
   try {
-    nn::Model model = nn::OpenModel(settings.model);
+    const nn::Model model = FindModelOption("--model", settings.model);
     ModelInput input{
         .name = model.name, .data = model.data, .network = model.build(settings.options)};
     input.batch = settings.batch > 0 ? settings.batch : model.batch;

@@ -22,8 +22,10 @@ struct ModelSettings {
   nn::ModelOptions options{};
   std::string optimizer = "sgd";
 };
-/// `model_option` is what names the model: "--model", or a positional name.
-void AddModelSettings(CLI::App* command, const std::string& model_option, ModelSettings* settings);
+/// `model_option` is what names the model: "--model", or a positional name. Returns that option,
+/// which is required.
+CLI::Option* AddModelSettings(CLI::App* command, const std::string& model_option,
+                              ModelSettings* settings);
 
 struct ModelInput {
   std::string name;
@@ -32,6 +34,10 @@ struct ModelInput {
   std::int64_t batch = 0;
   nn::Optimizer optimizer = nn::Optimizer::kSgd;
 };
+/// Returns the model of a name, or of a description. Throws CLI::ValidationError of the option for
+/// an unknown name, which lists near ones, InputError for a bad file.
+nn::Model FindModelOption(const std::string& option, const std::string& name);
+
 /// Builds the model of a name, or reads a description. Throws CLI::ValidationError for an unknown
 /// name, InputError for a bad file.
 ModelInput ReadModel(const ModelSettings& settings);

@@ -10,9 +10,10 @@
 #include <string_view>
 
 #include "cli/input.h"
+#include "cli/model_trace.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/parse.h"
-#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/plan/signature.h"
@@ -63,7 +64,19 @@ void CheckCountable(const PlanInput& input, const std::string& path) {
 }  // namespace
 
 void AddPlanSettings(CLI::App* command, PlanSettings* settings) {
-  command->add_option("TRACE", settings->trace, "Trace or SINGA event log")->required();
+  CLI::Option* trace = command->add_option("TRACE", settings->trace, "Trace or SINGA event log");
+  const std::vector<CLI::Option*> before = command->get_options();
+  CLI::Option* model = AddModelSettings(command, "--model", &settings->model)->required(false);
+  AddSpeedOption(command, &settings->speed);
+  model->excludes(trace);
+  for (CLI::Option* option : command->get_options()) {
+    const bool is_new = std::find(before.begin(), before.end(), option) == before.end();
+    if (is_new && option != model) option->needs(model);
+  }
+  AddPlannerSettings(command, settings);
+}
+
+void AddPlannerSettings(CLI::App* command, PlanSettings* settings) {
   command->add_option("--link", settings->link, "Link to the host: h200, v100, gtx1080ti or a file")
       ->capture_default_str();
   command->add_option("--host-limit", settings->host_limit,
@@ -100,6 +113,18 @@ void AddPlanFileSettings(CLI::App* command, PlanFileSettings* settings) {
 }
 
 PlanInput ReadPlanInput(const PlanSettings& settings) {
+  if (!settings.model.model.empty()) {
+    const ModelInput model = ReadModel(settings.model);
+    return MakePlanInput(settings, TraceModel(model, settings.speed), model.name);
+  }
+  if (settings.trace.empty()) {
+    throw CLI::RequiredError("A trace, or a model by --model,");
+  }
+  return MakePlanInput(settings, ReadAnyTrace(settings.trace), settings.trace);
+}
+
+PlanInput MakePlanInput(const PlanSettings& settings, const trace::Trace& trace,
+                        const std::string& source) {
   PlanInput input;
   if (settings.host_limit) {
     input.options.host_limit_bytes = ParseSizeOption("--host-limit", *settings.host_limit);
@@ -110,12 +135,12 @@ PlanInput ReadPlanInput(const PlanSettings& settings) {
   input.options.seed = settings.seed;
   input.options.time_budget_seconds = settings.budget_seconds;
   input.options.evaluations = settings.evaluations;
-  input.machine = SelectMachine(settings.link);
-  const plan::Problem problem = plan::MakeProblem(ReadAnyTrace(settings.trace));
+  input.machine = settings.machine ? *settings.machine : SelectMachine(settings.link);
+  const plan::Problem problem = plan::MakeProblem(trace);
   input.peak_load_bytes = plan::ProfileLoad(problem).peak_bytes;
   input.signature = plan::Signature(problem);
-  input.problem = plan::Unroll(problem);
-  CheckCountable(input, settings.trace);
+  input.problem = plan::ProblemToPlan(problem);
+  CheckCountable(input, source);
   return input;
 }
 
@@ -176,13 +201,13 @@ plan::Plan ReadPlanFor(const std::string& path, const std::optional<std::string>
   const std::uint64_t signature = plan::Signature(problem);
   // The signature is what the file claims; what it plans is told from its problem, and if ops run
   // again in that, from the one that it was made of, with what these ops allow.
-  const plan::Problem unrolled = plan::Unroll(problem);
+  const plan::Problem to_plan = plan::ProblemToPlan(problem);
   const plan::Problem& planned = plan.rewriting ? plan.rewriting->original : plan.problem;
   const bool allowed =
       !plan.rewriting ||
-      std::equal(planned.ops.begin(), planned.ops.end(), unrolled.ops.begin(), unrolled.ops.end(),
+      std::equal(planned.ops.begin(), planned.ops.end(), to_plan.ops.begin(), to_plan.ops.end(),
                  [](const plan::Op& a, const plan::Op& b) { return a.traits == b.traits; });
-  if (plan.signature != signature || plan::Signature(planned) != plan::Signature(unrolled) ||
+  if (plan.signature != signature || plan::Signature(planned) != plan::Signature(to_plan) ||
       !allowed) {
     throw InputError(path, 0,
                      fmt::format("this plan was made for another trace: its signature is {:016x}, "

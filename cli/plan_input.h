@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/model_input.h"
 #include "plimsoll/plan/machine.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/plan/problem.h"
@@ -17,15 +18,20 @@ namespace plimsoll::cli {
 
 /// Options that they share.
 struct PlanSettings {
-  std::string trace;
+  std::string trace;                ///< Either this,
+  ModelSettings model;              ///< or a model, of which no trace was recorded,
+  std::string speed = "h200-tf32";  ///< with times of TraceModel().
   std::string link = "h200";
+  std::optional<plan::Machine> machine;  ///< The link, if that was found out otherwise.
   std::optional<std::string> host_limit;
   std::optional<std::string> least_bytes;
   std::uint64_t seed = 1;
   double budget_seconds = 5;
   std::int64_t evaluations = 0;
 };
+/// Adds all of them, or all but what names the trace or the model.
 void AddPlanSettings(CLI::App* command, PlanSettings* settings);
+void AddPlannerSettings(CLI::App* command, PlanSettings* settings);
 
 /// Options of commands that ask several planners at several limits. Defaults are the command's.
 struct ComparisonSettings {
@@ -50,8 +56,12 @@ struct PlanInput {
   planners::PlannerOptions options;  ///< All but the limit.
 };
 
-/// Reads the trace and the link, and checks the options. Throws InputError or CLI::ValidationError.
+/// Reads the trace, or makes that of the model, and the link, and checks the options. Throws
+/// InputError or CLI::ValidationError.
 PlanInput ReadPlanInput(const PlanSettings& settings);
+/// Does the same with a trace that is there already; errors name `source` as its file.
+PlanInput MakePlanInput(const PlanSettings& settings, const trace::Trace& trace,
+                        const std::string& source);
 
 /// Reads a percentage from 0% to 1000% as a fraction.
 double ParsePercentage(const std::string& option, const std::string& text);

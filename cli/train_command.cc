@@ -36,6 +36,7 @@ struct Options {
   std::optional<std::string> limit;
   std::string planner = "joint";
   std::string device = "host";
+  bool plain = false;
   std::optional<std::string> link;
   std::optional<std::string> host_limit;
   double budget_seconds = 5;
@@ -123,8 +124,8 @@ class Run {
   }
 
   void OpenDevice() {
-    if (!options_.limit) {
-      device_ = std::make_unique<exec::PlainDevice>(host_.backend.get());
+    if (!options_.limit || options_.plain) {
+      device_ = std::make_unique<exec::PlainDevice>(host_.backend.get(), limit_bytes_);
       return;
     }
     exec::ManagedOptions managed;
@@ -200,7 +201,7 @@ class Run {
     std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  {:.1f} ms  {}", steps_.size(),
                                    std::to_string(options_.steps).size(), options_.steps, step.loss,
                                    step.ms, FormatBytes(stats.footprint_bytes));
-    if (options_.limit) {
+    if (managed_ != nullptr) {
       line += fmt::format(" of {}  {}", FormatBytes(limit_bytes_), exec::Name(step.service));
       if (const std::optional<double> overhead = MeasuredOverhead()) {
         line += fmt::format("  {:+.1f} %", 100 * *overhead);
@@ -320,7 +321,7 @@ class Run {
       }
     }
     fmt::print("\n");
-    if (!options_.limit || served() != nullptr) return;
+    if (managed_ == nullptr || served() != nullptr) return;
     for (const auto& pattern : managed_->watch().patterns()) {
       if (!pattern->reason().empty()) fmt::print("not planned: {}\n", pattern->reason());
     }
@@ -359,6 +360,8 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--device", options->device, "host")
       ->check(CLI::IsMember({"host"}))
       ->capture_default_str();
+  command->add_flag("--plain", options->plain,
+                    "Hold the limit as programs do without Plimsoll: fail when it is exceeded");
   command->add_option("--link", options->link,
                       "Copy no faster than this link: h200, v100, gtx1080ti or a file");
   command->add_option("--host-limit", options->host_limit,

@@ -26,6 +26,16 @@ class PlanCliTest : public CliTest {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return Path(name);
   }
+  /// Writes a trace whose every iteration reads, to its end, what the one before has made, so that
+  /// two instances are there at a time, and returns its path.
+  std::string WriteDoubleBuffered() const {
+    std::string text = "trace 1\n{\"model\": \"double_buffered\"}\np 0 1000000\n";
+    for (int k = 1; k <= 6; ++k) {
+      text += fmt::format("m {1} 1000000\nx 10.00 F step {0} {1}\nx 20.00 F measure {0} -\nf {0}\n",
+                          k - 1, k);
+    }
+    return Write("double_buffered.trace", text);
+  }
   /// Writes a plan file with a change, and a right checksum.
   std::string WriteChanged(const std::string& name, const std::string& from,
                            const std::string& to) const {
@@ -100,6 +110,9 @@ TEST_F(PlanCliTest, SimulateRepeatsWhatPlanHasPredicted) {
   EXPECT_EQ(row.at("planning_seconds"), 0);
   for (const char* key : {"busy_ns", "stall_ns", "stalls", "planning_seconds"}) row.erase(key);
   for (const char* key : {"planning_seconds", "load_min_bytes"}) expected.erase(key);
+  // A plan knows lives as they are planned, not what the program holds on to beyond them.
+  EXPECT_LE(row.at("peak_load_bytes"), expected.at("peak_load_bytes"));
+  for (Json* x : {&row, &expected}) x->erase("peak_load_bytes");
   EXPECT_EQ(row, expected);
   const Result table = Run("simulate " + Path("a.plan.gz"));
   EXPECT_NE(table.out.find("copy-out"), std::string::npos) << table.out;
@@ -137,18 +150,20 @@ TEST_F(PlanCliTest, AutoSaysWhenEveryLimitHasOverhead) {
 }
 
 TEST_F(PlanCliTest, TheDefaultsAreJointAndAnH200) {
-  const Result result = Run("plan " + kKMeans + " --limit 110% -o " + Path("k.plan") + " --json");
+  const std::string trace_file = WriteDoubleBuffered();
+  const Result result =
+      Run("plan " + trace_file + " --limit 110% -o " + Path("k.plan") + " --json");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json row = Json::parse(result.out);
   EXPECT_EQ(row.at("planner"), "joint");
   const plan::Plan plan = plan::ReadPlan(Path("k.plan"));
   EXPECT_EQ(plan.machine.name, "h200");
-  EXPECT_EQ(plan.problem.laps, 2) << "the centroids have two instances";
+  EXPECT_EQ(plan.problem.laps, 2) << "what is made has two instances";
   // Speaks of one iteration of the program, as the trace does.
-  const Json trace = Json::parse(Run("trace " + kKMeans + " --json").out);
+  const Json trace = Json::parse(Run("trace " + trace_file + " --json").out);
   EXPECT_EQ(row.at("iteration_ns_unlimited"), trace.at("iteration_ns"));
   EXPECT_EQ(row.at("peak_load_bytes"), trace.at("peak_load_bytes"));
-  EXPECT_EQ(Run("check " + Path("k.plan") + " --trace " + kKMeans).exit_code, 0);
+  EXPECT_EQ(Run("check " + Path("k.plan") + " --trace " + trace_file).exit_code, 0);
 }
 
 TEST_F(PlanCliTest, CheckSaysWhatIsWrong) {
@@ -438,11 +453,12 @@ TEST_F(PlanCliTest, CompareRowsHaveTheDocumentedKeys) {
 }
 
 TEST_F(PlanCliTest, CompareSpeaksOfOneIterationWhereSeveralArePlanned) {
-  const Result result = Run("compare " + kKMeans + " --limits 110% --planners none --json");
+  const std::string trace_file = WriteDoubleBuffered();
+  const Result result = Run("compare " + trace_file + " --limits 110% --planners none --json");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json row = Json::parse(result.out).at(0);
   EXPECT_EQ(row.at("iteration_ns"), row.at("iteration_ns_unlimited"));
-  const Json trace = Json::parse(Run("trace " + kKMeans + " --json").out);
+  const Json trace = Json::parse(Run("trace " + trace_file + " --json").out);
   EXPECT_EQ(row.at("iteration_ns_unlimited"), trace.at("iteration_ns"));
   EXPECT_EQ(row.at("peak_load_bytes"), trace.at("peak_load_bytes"));
 }

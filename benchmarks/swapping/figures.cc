@@ -26,7 +26,7 @@ constexpr const char* kPlanners[] = {"autoswap-bo", "vdnn-all", "vdnn-conv",
 
 Bytes Pool(const char* planner, const Workload& workload) {
   return place::FindPlanner(planner)
-      ->place(plan::ToPlacement(workload.problem).problem, {})
+      ->place(plan::ToPlacement(workload.recorded).problem, {})
       .footprint_bytes;
 }
 

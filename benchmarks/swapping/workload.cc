@@ -11,7 +11,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/parse.h"
 #include "plimsoll/plan/check.h"
-#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/trace/reader.h"
 #include "plimsoll/trace/singa.h"
@@ -19,12 +19,18 @@
 namespace plimsoll::swapping {
 namespace {
 
+/// Derives the rest from the recorded problem.
+void Complete(Workload* workload) {
+  workload->problem = plan::ProblemToPlan(workload->recorded);
+  workload->peak_bytes = plan::ProfileLoad(workload->recorded).peak_bytes;
+}
+
 Workload MakeWorkload(const std::string& path, const trace::Trace& trace) {
   Workload workload;
   const std::string name = std::filesystem::path(path).filename().string();
   workload.name = name.substr(0, name.find('.'));
-  workload.problem = plan::Unroll(plan::MakeProblem(trace));
-  workload.peak_bytes = plan::ProfileLoad(workload.problem).peak_bytes;
+  workload.recorded = plan::MakeProblem(trace);
+  Complete(&workload);
   return workload;
 }
 
@@ -52,18 +58,19 @@ double PaperSlowdown(const std::vector<Workload>& workloads) {
 
 Workload WithSlowerOps(const Workload& workload, double factor) {
   Workload slower = workload;
-  for (plan::Op& op : slower.problem.ops) op.duration_ns = Scale(op.duration_ns, factor);
+  for (plan::Op& op : slower.recorded.ops) op.duration_ns = Scale(op.duration_ns, factor);
+  Complete(&slower);
   return slower;
 }
 
 Workload WithBatch(const Workload& workload, int batch) {
   const double factor = static_cast<double>(batch) / BatchOf(workload.name);
   Workload scaled = WithSlowerOps(workload, factor);
-  for (plan::Variable& variable : scaled.problem.variables) {
+  for (plan::Variable& variable : scaled.recorded.variables) {
     const bool fixed = variable.persistent() || variable.kind == plan::VariableKind::kGradient;
     if (!fixed) variable.size_bytes = Scale(variable.size_bytes, factor);
   }
-  scaled.peak_bytes = plan::ProfileLoad(scaled.problem).peak_bytes;
+  Complete(&scaled);
   return scaled;
 }
 

@@ -13,9 +13,10 @@ namespace plimsoll::swapping {
 
 /// One iteration of training.
 struct Workload {
-  std::string name;       ///< The file's, such as vgg16_cifar_b100.
-  plan::Problem problem;  ///< Unrolled.
-  Bytes peak_bytes = 0;   ///< Of its load.
+  std::string name;        ///< The file's, such as vgg16_cifar_b100.
+  plan::Problem recorded;  ///< With lives as the program has them.
+  plan::Problem problem;   ///< What is planned: plan::ProblemToPlan().
+  Bytes peak_bytes = 0;    ///< Of the recorded load.
 
   /// Time of one iteration of the program.
   Nanoseconds iteration_ns() const { return problem.iteration_ns() / problem.laps; }

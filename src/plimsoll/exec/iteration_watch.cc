@@ -17,6 +17,8 @@ constexpr trace::EventIndex kMostEvents = 1 << 20;
 /// How many more times than rightly an iteration may be expected wrongly before it is no more.
 constexpr std::int64_t kPatience = 2;
 constexpr std::size_t kMostSuccessors = 4096;
+/// After so many iterations in a row of which something is left when they end, marks are ignored.
+constexpr int kMostOpen = 3;
 
 std::uint64_t HashOf(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -192,23 +194,26 @@ std::unique_ptr<Follower> IterationWatch::FollowerFromHere(const Steps& steps) c
 }
 
 void IterationWatch::EndIteration(std::string_view next) {
+  if (open_iterations_ >= kMostOpen) return;
   if (marked_) FinishRecording();
-  marked_ = true;
+  marked_ = open_iterations_ < kMostOpen;
   detector_.reset();
   tag_ = next;
   const std::map<Block, Bytes> live = live_;
   Begin(live);
-  mark_is_due_ = true;
+  mark_is_due_ = marked_;
 }
 
 void IterationWatch::FinishRecording() {
   if (recorder_.event_count() == 0) return;
   // What begins in an iteration and ends in another is not for plans from mark to mark.
   if (!recorder_.is_closed()) {
+    ++open_iterations_;
     Remember(0);
     return;
   }
   const std::uint64_t hash = recorder_.hash() ^ HashOf(tag_);
+  open_iterations_ = 0;
   std::shared_ptr<Pattern> pattern = Find(hash);
   if (pattern == nullptr) pattern = Add(hash, tag_);
   pattern->last_used = ++clock_;

@@ -32,7 +32,8 @@ struct WatchOptions {
 /// served at a mark at which it is expected to come next: the one that came after the last two
 /// before, of those that have the name that the program gives.
 ///
-/// A program without marks is recorded from the beginning until it repeats itself. While that is
+/// A program without marks, or with iterations that leave something behind for the next one, is
+/// recorded from the beginning until it repeats itself. While that is
 /// planned, a shadow follows the program through the iteration, so that it is known where it stands
 /// when the plan is there.
 class IterationWatch {
@@ -92,6 +93,7 @@ class IterationWatch {
   Recorder recorder_;
   bool marked_ = false;
   bool mark_is_due_ = false;  // Right behind a mark.
+  int open_iterations_ = 0;   // In a row, of which something was left behind.
   std::string tag_;
   std::unique_ptr<trace::PeriodDetector> detector_;
   trace::EventIndex next_cut_ = 0;  // No attempt to cut an iteration before so many events.

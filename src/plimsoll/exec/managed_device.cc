@@ -77,7 +77,13 @@ std::map<Block, Bytes> ManagedDevice::Live() const {
   return live;
 }
 
+void ManagedDevice::CheckUsable() const {
+  if (!broken_) return;
+  throw DeviceError("the device", "contents were lost by an earlier failure; begin anew");
+}
+
 Block ManagedDevice::Malloc(Bytes size_bytes) {
+  CheckUsable();
   if (size_bytes < 0) throw Error(fmt::format("cannot allocate {} bytes", size_bytes));
   if (size_bytes > stats_.limit_bytes) {
     throw OutOfMemory(size_bytes, stats_.limit_bytes,
@@ -104,6 +110,11 @@ Block ManagedDevice::Malloc(Bytes size_bytes) {
 
 void ManagedDevice::Free(Block block) {
   const Held held = Find(block);
+  if (broken_) {
+    stats_.live_bytes -= held.size_bytes;
+    blocks_.erase(block);
+    return;
+  }
   if (planned() && !follower_->Free(block)) Drift(fmt::format("free of block {}", Number(block)));
   stats_.live_bytes -= held.size_bytes;
   if (planned()) {
@@ -119,6 +130,7 @@ void ManagedDevice::Free(Block block) {
 
 void ManagedDevice::Exec(const OpInfo& info, std::span<const Block> reads,
                          std::span<const Block> writes, Function function) {
+  CheckUsable();
   for (const Block block : reads) Find(block);
   for (const Block block : writes) Find(block);
   if (planned() && !follower_->Expects(info, reads, writes)) Drift(fmt::format("op {}", info.name));
@@ -159,12 +171,15 @@ Nanoseconds ManagedDevice::RunOnDemand(const OpInfo& info, std::span<const Block
 }
 
 void ManagedDevice::EndIteration(std::string_view next) {
+  CheckUsable();
+  program_marks_ = true;
   ++stats_.iterations;
   if (!planned()) {
     watch_.EndIteration(next);
     EnterIfDue();
     return;
   }
+  if (!watch_.marked()) return;
   if (!follower_->at_beginning()) {
     Drift("the end of the iteration");
     watch_.EndIteration(next);
@@ -189,7 +204,7 @@ void ManagedDevice::EnterIfDue() {
 
 void ManagedDevice::CountIfOver() {
   if (!follower_->at_beginning() || watch_.marked()) return;
-  ++stats_.iterations;
+  if (!program_marks_) ++stats_.iterations;
   ++stats_.planned_iterations;
   watch_.NoteHit(served_.get());
 }
@@ -209,7 +224,16 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
     slab_ = larger;
     slab_bytes_ = plan.host_bytes;
   }
-  Arrange(entry);
+  try {
+    Arrange(entry);
+  } catch (const OutOfMemory&) {
+    // Everything is somewhere: service on demand goes on, and the plan may be tried again.
+    watch_.NoteMiss(entry.pattern.get());
+    return;
+  } catch (const DeviceError&) {
+    broken_ = true;
+    throw;
+  }
   memory_->Clear();
   for (auto& [block, held] : blocks_) held.storage = kNoBlock;
   entry.pattern->runner().Enter({&backend_, arena_, slab_, ledger_.get()});
@@ -248,6 +272,7 @@ void ManagedDevice::Drift(std::string reason) {
 
 /// Ends planned service between two calls; what every block holds is taken over.
 void ManagedDevice::Leave() {
+  broken_ = true;
   backend_.Synchronize();
   PlanRunner& runner = served_->runner();
   std::vector<Whereabouts> contents = runner.now();
@@ -277,6 +302,7 @@ void ManagedDevice::Leave() {
   memory_->Settle();
   Add(runner.counts(), &stats_);
   follower_.reset();
+  broken_ = false;
   stats_.service = Service::kRecording;
 }
 

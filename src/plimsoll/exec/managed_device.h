@@ -41,6 +41,9 @@ class ManagedDevice final : public Device {
  public:
   /// Keeps a reference to the backend, which outlives it. Throws OutOfMemory if there is no room
   /// for the arena, and Error if there is no such planner.
+  ///
+  /// A copy that fails is thrown by the call that waits for it. If contents were lost by it, every
+  /// later call but Free() throws DeviceError.
   ManagedDevice(device::Backend* backend, ManagedOptions options);
   ~ManagedDevice() override;
 
@@ -76,6 +79,7 @@ class ManagedDevice final : public Device {
   };
 
   bool planned() const { return follower_.has_value(); }
+  void CheckUsable() const;
   Held& Find(Block block);
   Block NewStorage() { return Block{next_storage_++}; }
   std::map<Block, Bytes> Live() const;
@@ -111,6 +115,8 @@ class ManagedDevice final : public Device {
   std::shared_ptr<Pattern> served_;
   std::optional<Follower> follower_;  // In planned service.
   std::string last_drift_;
+  bool program_marks_ = false;  // Whether the program says where its iterations end.
+  bool broken_ = false;         // A change of service failed half-way: contents are lost.
   DeviceStats stats_;
 };
 

@@ -85,7 +85,7 @@ DeviceStats TrainUnder(int percent, const ToyOptions& options, const std::vector
 }
 
 TEST(ManagedDeviceTest, NumbersAreThoseOfTheReferenceAtEveryLimit) {
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     for (const bool marks : {true, false}) {
       ToyOptions options{.seed = seed, .layers = 12, .marks = marks};
       const std::vector<ToyStep> steps(12);
@@ -117,7 +117,7 @@ std::vector<ToyStep> EventfulSteps(std::uint64_t seed, int count, int layers) {
 TEST(ManagedDeviceTest, DriftChangesNoNumber) {
   std::int64_t drifts = 0;
   std::int64_t replays = 0;
-  const auto cases = static_cast<std::uint64_t>(CaseCount(12));
+  const auto cases = static_cast<std::uint64_t>(CaseCount(6));
   for (std::uint64_t seed = 1; seed <= cases; ++seed) {
     const ToyOptions options{.seed = seed,
                              .layers = 14,
@@ -132,8 +132,8 @@ TEST(ManagedDeviceTest, DriftChangesNoNumber) {
       replays += stats.replays;
     }
   }
-  EXPECT_GT(drifts, 100);
-  EXPECT_GT(replays, 100);
+  EXPECT_GT(drifts, 50);
+  EXPECT_GT(replays, 50);
 }
 
 TEST(ManagedDeviceTest, WhatOutlivesAnIterationIsPlannedWithoutMarks) {

@@ -9,7 +9,9 @@
 
 namespace plimsoll::exec {
 
-PlainDevice::PlainDevice(device::Backend* backend) : backend_(*backend) {}
+PlainDevice::PlainDevice(device::Backend* backend, Bytes limit_bytes) : backend_(*backend) {
+  stats_.limit_bytes = limit_bytes;
+}
 
 PlainDevice::~PlainDevice() {
   for (const auto& [block, memory] : blocks_) backend_.FreeDevice(memory.address);
@@ -17,6 +19,11 @@ PlainDevice::~PlainDevice() {
 
 Block PlainDevice::Malloc(Bytes size_bytes) {
   if (size_bytes < 0) throw Error(fmt::format("cannot allocate {} bytes", size_bytes));
+  const Bytes free_bytes = stats_.limit_bytes - stats_.live_bytes;
+  if (stats_.limit_bytes > 0 && size_bytes > free_bytes) {
+    throw OutOfMemory(size_bytes, free_bytes,
+                      "raise the limit, take a smaller batch, or let Plimsoll manage the device");
+  }
   const Memory memory{backend_.AllocateDevice(size_bytes), size_bytes};
   const Block block{next_++};
   blocks_.emplace(block, memory);

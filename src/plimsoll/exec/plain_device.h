@@ -9,12 +9,14 @@
 
 namespace plimsoll::exec {
 
-/// A device without a limit and without tricks: every block has memory of its own from the backend,
-/// from Malloc to Free. What every other device must agree with, bit for bit.
+/// A device without tricks: every block has memory of its own from the backend, from Malloc to
+/// Free. What every other device must agree with, bit for bit. With a limit, it is what a program
+/// has without Plimsoll: what exceeds the limit fails.
 class PlainDevice final : public Device {
  public:
-  /// Keeps a reference to the backend, which outlives it.
-  explicit PlainDevice(device::Backend* backend);
+  /// Keeps a reference to the backend, which outlives it. `limit_bytes` bounds the sum of live
+  /// blocks; 0 for no limit.
+  explicit PlainDevice(device::Backend* backend, Bytes limit_bytes = 0);
   ~PlainDevice() override;
 
   Block Malloc(Bytes size_bytes) override;

@@ -20,6 +20,8 @@ struct Absence {
   /// Whether it is copied out. False if the copy that the absence before it has left on the host,
   /// and that it came back from, is still what it holds.
   bool saves = true;
+  /// The op behind which it is copied out: the last to write it (FindLastWriters()); -1: gap.after.
+  OpIndex written = -1;
 };
 
 /// Returns a plan with all residencies, commands and queues of the absences; without addresses and

@@ -28,6 +28,7 @@ struct Touches {
   Touch last;
   Touch first_op;
   Touch last_op;
+  Touch last_write;  ///< The last op that writes it, if in the iteration of the last op; else that.
 };
 
 class EdgeDrawer {
@@ -78,7 +79,7 @@ class EdgeDrawer {
   Touches TouchesOfScratch(const std::vector<Access>& accesses) const {
     if (accesses.empty()) return {};
     const Touch touch = {accesses[0].op, accesses[0].time / plan_.problem.period};
-    return {touch, touch, touch, touch};
+    return {touch, touch, touch, touch, touch};
   }
 
   Touches TouchesOf(const Residency& residency, const std::vector<Access>& accesses) const {
@@ -86,18 +87,26 @@ class EdgeDrawer {
     Touches touches;
     Position first = std::numeric_limits<Position>::max();
     Position last = -1;
+    Position last_write = -1;
     for (const Access& access : accesses) {
       // The same access, in whichever iteration falls into the residency.
       for (Position time = access.time % period; time < residency.end; time += period) {
         if (time < residency.begin) continue;
         if (time < first) touches.first_op = {access.op, time / period};
         if (time > last) touches.last_op = {access.op, time / period};
+        if (access.writes && time > last_write) {
+          touches.last_write = {access.op, time / period};
+          last_write = time;
+        }
         first = std::min(first, time);
         last = std::max(last, time);
       }
     }
+    if (touches.last_write.command < 0 || touches.last_write.shift != touches.last_op.shift) {
+      touches.last_write = touches.last_op;
+    }
     touches.first = residency.copy_in >= 0 ? Touch{residency.copy_in, 0} : touches.first_op;
-    // A copy out runs in the iteration of the op that it follows.
+    // A copy out runs in the iteration of the last op, and may end before that op.
     touches.last = residency.copy_out >= 0 ? Touch{residency.copy_out, touches.last_op.shift}
                                            : touches.last_op;
     return touches;
@@ -119,7 +128,7 @@ class EdgeDrawer {
     for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
       const Residency& residency = plan_.residencies[r];
       const Touches& touches = touches_[r];
-      if (residency.copy_out >= 0) Draw(residency.copy_out, touches.last_op.command, 0);
+      if (residency.copy_out >= 0) Draw(residency.copy_out, touches.last_write.command, 0);
       if (residency.copy_in >= 0) {
         Draw(touches.first_op.command, residency.copy_in, touches.first_op.shift);
       }
@@ -219,8 +228,10 @@ class EdgeDrawer {
     if (x.copy_out < 0 && y.copy_in < 0) return;  // Two ops.
     std::int64_t laps = LapsUntil(x.end, y.begin);
     if (earlier == later) laps = std::max<std::int64_t>(laps, 1);
-    Draw(touches_[later].first.command, touches_[earlier].last.command,
-         laps + touches_[later].first.shift - touches_[earlier].last.shift);
+    for (const Touch& last : {touches_[earlier].last, touches_[earlier].last_op}) {
+      Draw(touches_[later].first.command, last.command,
+           laps + touches_[later].first.shift - last.shift);
+    }
   }
 
   Bytes SizeOf(std::size_t r) const {

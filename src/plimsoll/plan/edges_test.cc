@@ -87,6 +87,45 @@ TEST_F(EdgesTest, FollowTheContent) {
   for (const std::size_t op : {0U, 1U, 2U}) EXPECT_TRUE(plan.commands[op].waits.empty());
 }
 
+TEST_F(EdgesTest, ACopyOutWaitsForTheLastWriterOnly) {
+  // Op 1 reads x as well; y is put where x was, z is not.
+  problem_.cyclic = false;
+  problem_.operands.push_back({0, 0});
+  problem_.operands.push_back({1, 0});
+  problem_.ops[1].first_operand = static_cast<std::int64_t>(problem_.operands.size()) - 2;
+  problem_.ops[1].read_count = 1;
+  problem_.variables[1] = {.size_bytes = 60, .begin = 1, .end = 3};
+  absences_ = {{GapsOf(problem_, {0})[0], 2, 3, true}};
+  const Plan plan = DrawAt({0, 0, 100, 0});
+  ExpectRight(plan);
+  EXPECT_EQ(plan.commands[4].waits, (Waits{{0, 0}})) << "while op 1 still reads";
+  EXPECT_EQ(plan.commands[2].waits, (Waits{{4, 0}})) << "op 2 takes its bytes";
+}
+
+TEST_F(EdgesTest, ACopyInWaitsForReadersOfTheBytesThatItTakes) {
+  // w leaves behind op 1, a reader, and x comes in where it was.
+  //
+  //     op     0    1    2    3    4
+  //     w      W────R              R      60 bytes
+  //     x      W              R           60 bytes
+  Problem problem;
+  problem.cyclic = false;
+  AddTimedOp(10, {}, {0, 1}, &problem);
+  AddTimedOp(10, {0}, {}, &problem);
+  AddTimedOp(10, {}, {}, &problem);
+  AddTimedOp(10, {1}, {}, &problem);
+  AddTimedOp(10, {0}, {}, &problem);
+  AddVariable(60, 0, 5, &problem);
+  AddVariable(60, 0, 4, &problem);
+  const std::vector<Absence> absences = {{GapsOf(problem, {1})[0], 1, 2, true},
+                                         {GapsOf(problem, {0})[0], 2, 4, true}};
+  // Residencies: w [0, 2), w [4, 5), x [0, 1), x [2, 4). Commands: x out 5 and in 6, w out 7, in 8.
+  const Plan plan = Draw(problem, absences, {0, 60}, {0, 100, 200, 0});
+  ExpectRight(plan);
+  EXPECT_EQ(plan.commands[7].waits, (Waits{{0, 0}}));
+  EXPECT_EQ(plan.commands[6].waits, (Waits{{1, 0}, {7, 0}})) << "w's last reader, and its copy";
+}
+
 TEST_F(EdgesTest, ReachBackIfTheBytesAreOnesOwn) {
   // Nobody else has them; but op 0 writes again what the copy out of the iteration before reads.
   const Plan plan = DrawAt({0, 100, 200, 300});

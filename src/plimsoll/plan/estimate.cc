@@ -26,7 +26,7 @@ Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes l
     Await(slot);
     const Nanoseconds end = now_ns_ + script.durations_ns[At(slot)];
     BringIn(slot, end);
-    now_ns_ = end;
+    now_ns_ = end_ns_[At(slot)] = end;
     Leave(slot);
   }
   return std::max({now_ns_, out_busy_ns_, in_busy_ns_});
@@ -38,6 +38,7 @@ void Estimator::Prepare() {
   trips_.assign(exits.size(), {});
   load_bytes_ = script_->needs_bytes;
   begin_ns_.resize(slots + 1);
+  end_ns_.resize(slots);
   begin_ns_[0] = 0;
   for (std::size_t s = 0; s < slots; ++s)
     begin_ns_[s + 1] = begin_ns_[s] + script_->durations_ns[s];
@@ -150,7 +151,7 @@ void Estimator::Leave(Slot slot) {
       continue;
     }
     Nanoseconds duration = machine_->out_ns(exit.size_bytes);
-    const Nanoseconds begin = std::max(out_free_ns_, now_ns_);
+    const Nanoseconds begin = std::max(out_free_ns_, end_ns_[At(exit.copied_behind())]);
     if (in_free_ns_ > begin) {
       duration = Scale(duration, machine_->out_bytes_per_s / machine_->both_out_bytes_per_s);
     }

@@ -44,6 +44,7 @@ class Estimator {
   std::vector<std::size_t> order_;     // Exits in the order of the copy-in queue.
   std::vector<Bytes> load_bytes_;      // Per slot: what is needed, and what has come early.
   std::vector<Nanoseconds> begin_ns_;  // Per slot, and one behind: if nothing waits.
+  std::vector<Nanoseconds> end_ns_;    // Per slot so far: when its op has ended.
   std::vector<std::size_t> useless_;
   Nanoseconds now_ns_ = 0;
   Nanoseconds out_free_ns_ = 0;

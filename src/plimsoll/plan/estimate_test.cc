@@ -49,6 +49,25 @@ TEST(EstimatorTest, AnOpWaitsForTheBytesOfACopyOut) {
   EXPECT_EQ(Rehearsed(script, 100), 220 + 50 + 50);
 }
 
+TEST(EstimatorTest, WhatWasWrittenEarlierIsGoneEarlier) {
+  Script script = FourOps();
+  script.exits = {{.after = 1, .before = 3, .size_bytes = 50, .held_bytes = 50}};
+  // The third op has room when the copy out is over, the copy in begins when that op has ended.
+  EXPECT_EQ(Estimate(script, 100), 220 + 50 + 50);
+  EXPECT_EQ(Rehearsed(script, 100), 220 + 50 + 50);
+  script.exits[0].written = 0;
+  EXPECT_EQ(Estimate(script, 100), 220 + 50);
+  EXPECT_EQ(Rehearsed(script, 100), 220 + 50);
+}
+
+TEST(EstimatorTest, ACopyThatOutlastsTheLastReaderIsWaitedFor) {
+  Script script = FourOps();
+  script.exits = {{.after = 1, .before = 3, .size_bytes = 130, .held_bytes = 50, .written = 0}};
+  // It ends 30 ns behind the second op.
+  EXPECT_EQ(Estimate(script, 100), 220 + 30 + 130);
+  EXPECT_EQ(Rehearsed(script, 100), 220 + 30 + 130);
+}
+
 TEST(EstimatorTest, SaysWhatWasNeededBeforeItWasGone) {
   Script script = FourOps();
   script.exits = {{.after = 0, .before = 2, .size_bytes = 500, .held_bytes = 50}};

@@ -2,6 +2,7 @@
 #include "plimsoll/plan/gaps.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace plimsoll::plan {
 namespace {
@@ -74,6 +75,29 @@ std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes) {
     }
   }
   return gaps;
+}
+
+std::vector<OpIndex> FindLastWriters(const Problem& problem, const std::vector<Gap>& gaps) {
+  std::vector<bool> wanted(problem.variables.size());
+  for (const Gap& gap : gaps) wanted[At(gap.variable)] = true;
+  std::vector<std::vector<OpIndex>> writers(problem.variables.size());
+  for (std::size_t i = 0; i < problem.ops.size(); ++i) {
+    for (const Operand& x : problem.writes(problem.ops[i])) {
+      if (wanted[At(x.variable)]) writers[At(x.variable)].push_back(static_cast<OpIndex>(i));
+    }
+  }
+  std::vector<OpIndex> last;
+  last.reserve(gaps.size());
+  for (const Gap& gap : gaps) {
+    const std::vector<OpIndex>& own = writers[At(gap.variable)];
+    const Position begin = problem.variables[At(gap.variable)].begin;
+    const auto behind = std::upper_bound(own.begin(), own.end(), gap.after);
+    const OpIndex writer = behind == own.begin() ? gap.after : *std::prev(behind);
+    // What is written before the malloc is of the iteration before, unless the gap is, too.
+    const bool other = gap.begin > begin && problem.ops[At(writer)].position < begin;
+    last.push_back(other ? gap.after : writer);
+  }
+  return last;
 }
 
 Problem Unroll(const Problem& problem) {

@@ -39,6 +39,14 @@ struct Gap {
 /// the order of variables and time.
 std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes);
 
+/// Returns for every gap the op behind which its variable can be copied out: the last one to write
+/// it before the gap. Readers that follow may read on meanwhile. gap.after if there is no such op
+/// in the iteration of gap.after.
+///
+///     ──W──────────R───────R──┬────────────────R──
+///       └[copy out]           └ the gap begins; its memory is free at once
+std::vector<OpIndex> FindLastWriters(const Problem& problem, const std::vector<Gap>& gaps);
+
 /// Returns the problem of as many iterations as it takes for every variable to have at most one
 /// live instance, as one longer iteration. The problem itself if that is one.
 Problem Unroll(const Problem& problem);

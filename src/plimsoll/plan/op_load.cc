@@ -79,6 +79,7 @@ class Loader {
       loads_[i].held_bytes = held[i];
       loads_[i].clean_bytes += clean[i];
       loads_[i].new_bytes = MostAtOnce(newcomers_[i]);
+      loads_[i].idle_bytes = idle_bytes_;
     }
     return std::move(loads_);
   }
@@ -89,7 +90,8 @@ class Loader {
     const bool always = problem_.cyclic || accesses.empty();
     const std::int64_t end = always ? ops_ : accesses.back().op + 1;
     held_.Add(0, end, size);
-    if (accesses.empty()) return;  // It stays for ever.
+    if (accesses.empty()) idle_bytes_ += size;  // It stays for ever.
+    if (accesses.empty()) return;
     const bool clean =
         !problem_.cyclic || std::none_of(accesses.begin(), accesses.end(),
                                          [](const Access& access) { return access.writes; });
@@ -132,6 +134,7 @@ class Loader {
   std::vector<std::vector<Newcomer>> newcomers_;  // By op.
   Stretches held_;
   Stretches clean_;
+  Bytes idle_bytes_ = 0;
 };
 
 }  // namespace

@@ -20,9 +20,11 @@ struct OpLoad {
                           ///< once, all persistent ones.
   Bytes new_bytes = 0;    ///< The most, at one time, of what it is the first to touch. Scratch that
                           ///< is freed before the next piece is malloc'ed shares its bytes.
+  Bytes idle_bytes = 0;   ///< Of what is held, persistent variables that no op at all names. They
+                          ///< stay: a library's cached workspace is used without being named.
 
   /// No plan that lets the op run can do with less.
-  Bytes needed_bytes() const { return touched_bytes + new_bytes; }
+  Bytes needed_bytes() const { return touched_bytes + new_bytes + idle_bytes; }
 };
 
 /// Returns the load around every op, in program order. O(n log n) in variables and operands.

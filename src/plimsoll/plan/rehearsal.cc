@@ -40,7 +40,7 @@ Script ToScript(const Problem& problem, const std::vector<Absence>& absences, By
     const Gap& gap = absence.gap;
     const Bytes size = problem.variables[At(gap.variable)].size_bytes;
     script.exits.push_back({gap.after, gap.before, gap.end >= problem.period, absence.saves, size,
-                            AlignUp(size, alignment)});
+                            AlignUp(size, alignment), absence.written});
   }
   return script;
 }

@@ -30,8 +30,9 @@ struct RehearsalOptions {
 /// Slot i is the time from the end of op i - 1 to the end of op i; a variable is away for whole
 /// slots, at most from the slot behind `after` to the one before `before`.
 ///
-///   - Copies out run in the order of the ops that they follow. One that has ended gives its bytes
-///     to the next slot. An op that needs bytes sooner takes them from the oldest copies out that
+///   - Copies out run in the order of the ops that their gaps follow, each from the last op on that
+///     writes the variable. Once a copy and the op before the gap have ended, the next slot has its
+///     bytes. An op that needs bytes sooner takes them from the oldest copies out that
 ///     have not ended, and waits for these.
 ///   - Copies in run in the order of the ops that need them. One begins when its bytes are there
 ///     and stay there: in no slot from now to its op may the load, with all that can be away being

@@ -46,8 +46,10 @@ class Scheduler {
   Scheduler(const Problem& problem, const Decision& decision, const Machine& machine,
             const ScheduleOptions& options)
       : problem_(problem), machine_(machine), options_(options) {
-    for (const Gap& gap : decision.swapped) {
-      all_.push_back({gap, gap.begin, AbsenceEnd(problem, gap), true});
+    const std::vector<OpIndex> writers = FindLastWriters(problem, decision.swapped);
+    for (std::size_t k = 0; k < writers.size(); ++k) {
+      const Gap& gap = decision.swapped[k];
+      all_.push_back({gap, gap.begin, AbsenceEnd(problem, gap), true, writers[k]});
     }
     std::sort(all_.begin(), all_.end(), GoesFirst);
   }
@@ -298,8 +300,8 @@ class Scheduler {
   }
 
   /// Lays out the host slab and returns the offset of each absence. A copy is there from the op
-  /// that it follows to the last op that needs it back; by then it has been read, so that the next
-  /// one at its place need not wait for it.
+  /// that it waits for to the last op that needs it back; by then it has been read, so that the
+  /// next one at its place need not wait for it.
   std::vector<Bytes> PlaceHost(Bytes* host_bytes) const {
     std::map<VariableIndex, std::vector<std::size_t>> of_variable;
     for (std::size_t k = 0; k < absences_.size(); ++k) {
@@ -317,7 +319,8 @@ class Scheduler {
       Residency away;
       for (std::size_t i = 0; i < own.size(); ++i) {
         const Gap& gap = absences_[own[i]].gap;
-        if (saves(own[i])) away = {v, gap.begin - 1, gap.end, 0, -1, -1};
+        const Position written = problem_.ops[At(absences_[own[i]].written)].position;
+        if (saves(own[i])) away = {v, written, gap.end, 0, -1, -1};
         away.end = gap.end + (gap.end <= away.begin ? problem_.period : 0);
         buffer_of[own[i]] = problem.buffers.size();
         if (i + 1 < own.size() && !saves(own[i + 1])) continue;

@@ -19,9 +19,11 @@ struct Trip {
   enum class State : std::uint8_t { kHere, kLeaving, kAway, kComing, kBack, kCancelled };
 
   std::size_t exit = 0;
-  Slot after = 0;   ///< The op that it follows; negative if before the first lap.
-  Slot before = 0;  ///< The op that needs the variable back.
+  Slot written = 0;  ///< The op behind which it can be copied out.
+  Slot after = 0;    ///< The op that it follows; negative if before the first lap.
+  Slot before = 0;   ///< The op that needs the variable back.
   State state = State::kHere;
+  bool saved = false;       ///< Whether it was copied out before it could leave.
   bool gave_bytes = false;  ///< Whether `released` is set.
   Slot released = 0;
   Slot acquired = 0;
@@ -87,6 +89,7 @@ class Performance {
         const Slot around = exits_[k].around ? ops_ : 0;
         Trip trip;
         trip.exit = k;
+        trip.written = exits_[k].copied_behind() + lap * ops_;
         trip.after = exits_[k].after + lap * ops_;
         trip.before = exits_[k].before + lap * ops_ + around;
         if (trip.before < 0 || (trip.after < 0 && around == 0) || trip.before >= slots_) continue;
@@ -141,7 +144,7 @@ class Performance {
     if (engine_.busy(Queue::kCopyOut)) return;
     while (next_out_ < outs_.size()) {
       Trip& trip = trips_[outs_[next_out_]];
-      const bool over = trip.after < next_op_ - (engine_.busy(Queue::kCompute) ? 1 : 0);
+      const bool over = trip.written < next_op_ - (engine_.busy(Queue::kCompute) ? 1 : 0);
       if (!over) return;
       if (trip.state == State::kCancelled || !exits_[trip.exit].saves) {
         ++next_out_;
@@ -237,6 +240,7 @@ class Performance {
     }
     if (engine_.ended(Queue::kCopyOut)) {
       Trip& trip = trips_[outs_[next_out_++]];
+      trip.saved = true;
       if (trip.state == State::kLeaving) {
         if (!trip.gave_bytes) GiveBytes(&trip, next_op_);
         trip.state = State::kAway;
@@ -250,7 +254,7 @@ class Performance {
   void Leave(Trip* trip) {
     trip->state = State::kLeaving;
     leaving_bytes_ += SizeOf(*trip);
-    if (exits_[trip->exit].saves) return;
+    if (exits_[trip->exit].saves && !trip->saved) return;
     GiveBytes(trip, trip->after + 1);
     trip->state = State::kAway;
   }

@@ -24,6 +24,10 @@ struct Exit {
   bool saves = true;    ///< Whether it is copied out; else the host still has what it holds.
   Bytes size_bytes = 0;
   Bytes held_bytes = 0;  ///< What it takes of the load.
+  /// The op behind which it can be copied out, which may be long before `after`; -1: `after`.
+  Slot written = -1;
+
+  Slot copied_behind() const { return written < 0 ? after : written; }
 };
 
 struct Script {

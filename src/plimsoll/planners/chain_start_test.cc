@@ -8,6 +8,7 @@
 #include "plimsoll/chain/reader.h"
 #include "plimsoll/chain/to_trace.h"
 #include "plimsoll/plan/check.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/planners/chain_plan.h"
 #include "plimsoll/planners/chain_start_internal.h"
 #include "plimsoll/trace/reader.h"
@@ -91,7 +92,7 @@ TEST(ChainStartTest, PlansOfRandomChainsAreSafe) {
 TEST(ChainStartTest, PlansARecordedNetworkByItsBlocks) {
   for (const char* name : {"resnet18_b100", "vgg16_cifar_b100"}) {
     SCOPED_TRACE(name);
-    const plan::Problem problem = plan::Unroll(plan::MakeProblem(
+    const plan::Problem problem = plan::ProblemToPlan(plan::MakeProblem(
         trace::ReadTrace(std::string(PLIMSOLL_DATA_DIR "/traces/") + name + ".trace.gz")));
     const auto view = ViewAsChain(problem, kDefaultAlignment);
     ASSERT_TRUE(view);

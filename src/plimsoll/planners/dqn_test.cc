@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plimsoll/plan/check.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/planners/dqn_environment_internal.h"
@@ -211,7 +212,7 @@ TEST(DqnTest, FindsTheOptimumOfASmallChain) {
 class DqnTraceTest : public testing::Test {
  protected:
   static plan::Problem Read() {
-    return plan::Unroll(
+    return plan::ProblemToPlan(
         plan::MakeProblem(trace::ReadTrace(PLIMSOLL_DATA_DIR "/traces/resnet18_b100.trace.gz")));
   }
   static PlannerOptions Options(const plan::Problem& problem, std::int64_t evaluations) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/plan/random_plan_for_test.h"
 #include "plimsoll/planners/planner.h"
@@ -338,7 +339,7 @@ TEST(JointBoundTest, NoPlanBeatsIt) {
 
 TEST(JointBoundTest, RisesAsTheLimitFallsAndHoldsOnTraces) {
   const std::string path = PLIMSOLL_DATA_DIR "/traces/resnet18_b100.trace.gz";
-  const plan::Problem problem = plan::Unroll(plan::MakeProblem(trace::ReadTrace(path)));
+  const plan::Problem problem = plan::ProblemToPlan(plan::MakeProblem(trace::ReadTrace(path)));
   const plan::Machine machine = *plan::FindMachine("v100");
   Nanoseconds before = JointBound(problem, machine, kMaxBytes);
   EXPECT_EQ(before, problem.iteration_ns());

@@ -33,6 +33,7 @@ Sketch::Sketch(const plan::Rewriter& rewriter, Bytes alignment)
   dropped_.assign(variables, 0);
   gap_of_.assign(variables, -1);
   trip_of_.assign(variables, -1);
+  rebuilt_at_.assign(variables, -1);
   relic_end_.assign(variables, -1);
   marked_.assign(problem.ops.size(), 0);
   for (const plan::Op& op : problem.ops) durations_ns_.push_back(op.duration_ns);
@@ -127,6 +128,7 @@ void Sketch::Start(const Choices& choices) {
   for (std::size_t g = 0; g < model_.gaps.size(); ++g) {
     const Gap& gap = model_.gaps[g];
     dropped_[At(gap.variable)] = 0;
+    rebuilt_at_[At(gap.variable)] = -1;
     gap_of_[At(gap.variable)] = trip_of_[At(gap.variable)] = -1;
     if (choices.gaps[g] == Choice::kKeep) continue;
     marked_[At(gap.after)] = marked_[At(gap.before)] = 1;
@@ -221,6 +223,7 @@ bool Sketch::BringBack(OpIndex op) {
     if (rebuilt == kFailed) return false;
     gap_replay_ns_[At(gap_of_[v])] += replay_ns_ - before;
     if (rebuilt >= 0) instances_[At(rebuilt)].variable = -1;
+    if (dropped_[v] != 0) rebuilt_at_[v] = step() - 1;
     dropped_[v] = 0;
   }
   if (!instances_.empty()) EndInstances();
@@ -267,6 +270,7 @@ void Sketch::Keep(VariableIndex v, std::int32_t version, Holder instance) {
   const std::size_t x = At(v);
   if (dropped_[x] != 0 && VersionOf(v) == version && IsNear(v)) {
     dropped_[x] = 0;
+    rebuilt_at_[x] = step() - 1;
     instances_[At(instance)].variable = -1;
   } else {
     instances_[At(instance)].version = version;

@@ -9,6 +9,8 @@
 namespace plimsoll::planners {
 namespace {
 
+using plan::OpIndex;
+using plan::Position;
 using plan::Slot;
 using plan::VariableIndex;
 
@@ -25,8 +27,22 @@ void Sketch::OpenTrip(std::size_t gap) {
   } else {
     trips_.push_back({.gap = gap});
   }
+  trips_[index].written = WrittenAt(gap);
   trips_[index].last = step() - 1;
   trip_of_[At(model_.gaps[gap].variable)] = static_cast<std::int32_t>(index);
+}
+
+/// The last step that wrote a gap's variable, or rebuilt it; -1 if it is of an iteration before.
+Slot Sketch::WrittenAt(std::size_t gap) const {
+  const VariableIndex v = model_.gaps[gap].variable;
+  if (writes_until_[gap] == 0) return -1;
+  const OpIndex op = model_.writers[At(v)][At(writes_until_[gap] - 1)];
+  const plan::Problem& problem = model_.problem;
+  const Position begin = problem.variables[At(v)].begin;
+  if (model_.gaps[gap].begin > begin && problem.ops[At(op)].position < begin) return -1;
+  const auto next = std::lower_bound(late_.begin(), late_.end(), std::pair(op + 1, Slot{0}));
+  const Slot recorded = op + (next == late_.begin() ? 0 : std::prev(next)->second);
+  return std::max(recorded, rebuilt_at_[At(v)]);
 }
 
 /// The recorded op that is the next step uses the variable.
@@ -73,8 +89,8 @@ void Sketch::AddExits() {
       Change(0, -held);
     }
     Change(trip.before, held);
-    script_.exits.push_back(
-        {trip.after, trip.before, trip.around, true, model_.problem.variables[v].size_bytes, held});
+    script_.exits.push_back({trip.after, trip.before, trip.around, true,
+                             model_.problem.variables[v].size_bytes, held, trip.written});
     exit_gaps_.push_back(trip.gap);
   }
   MarkSaves();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plimsoll/plan/check.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/trace/reader.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 plan::Problem Read(const std::string& name) {
   const std::string path = PLIMSOLL_DATA_DIR "/traces/" + name + ".trace.gz";
-  return plan::Unroll(plan::MakeProblem(trace::ReadTrace(path)));
+  return plan::ProblemToPlan(plan::MakeProblem(trace::ReadTrace(path)));
 }
 
 PlannerOptions AtPercent(const plan::Problem& problem, int percent) {

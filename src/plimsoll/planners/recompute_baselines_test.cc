@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plimsoll/plan/check.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/planners/choices_internal.h"
@@ -278,7 +279,7 @@ TEST(CheckpointBlocksTest, APlainChainIsDividedEvenly) {
 
 plan::Problem Read(const std::string& name) {
   const std::string path = PLIMSOLL_DATA_DIR "/traces/" + name + ".trace.gz";
-  return plan::Unroll(plan::MakeProblem(trace::ReadTrace(path)));
+  return plan::ProblemToPlan(plan::MakeProblem(trace::ReadTrace(path)));
 }
 
 TEST(ChoicesTest, EqualQuestionsHaveEqualAnswers) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plimsoll/plan/check.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/planners/autoswap.h"
@@ -18,7 +19,7 @@ namespace {
 
 plan::Problem Read(const std::string& name) {
   const std::string path = PLIMSOLL_DATA_DIR "/traces/" + name + ".trace.gz";
-  return plan::Unroll(plan::MakeProblem(trace::ReadTrace(path)));
+  return plan::ProblemToPlan(plan::MakeProblem(trace::ReadTrace(path)));
 }
 
 const Planner& Find(std::string_view name) { return *FindPlanner(name); }

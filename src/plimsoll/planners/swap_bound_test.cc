@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plimsoll/plan/check.h"
+#include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/op_load.h"
 #include "plimsoll/plan/random_plan_for_test.h"
 #include "plimsoll/planners/planner.h"
@@ -108,7 +109,7 @@ TEST(SwapBoundTest, NoPlanHasALimitBelowItsLargestOp) {
 
 TEST(SwapBoundTest, FallsWithTheLimitAndHoldsOnTraces) {
   const std::string path = PLIMSOLL_DATA_DIR "/traces/resnet18_b100.trace.gz";
-  const plan::Problem problem = plan::Unroll(plan::MakeProblem(trace::ReadTrace(path)));
+  const plan::Problem problem = plan::ProblemToPlan(plan::MakeProblem(trace::ReadTrace(path)));
   const plan::Machine machine = *plan::FindMachine("v100");
   PlannerOptions options;
   Nanoseconds before = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -13,7 +14,7 @@ inline constexpr std::int64_t kWordBits = 64;
 /// Packs 64 bytes, each 0 or 1, into a word.
 inline std::uint64_t PackWord(const std::uint8_t* flags) {
   std::uint64_t word = 0;
-  for (int i = 0; i < 8; ++i) {
+  for (std::ptrdiff_t i = 0; i < 8; ++i) {
     std::uint64_t eight = 0;
     std::memcpy(&eight, flags + 8 * i, 8);
     if constexpr (std::endian::native == std::endian::big) eight = __builtin_bswap64(eight);

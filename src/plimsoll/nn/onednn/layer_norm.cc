@@ -82,7 +82,7 @@ void RunForward(const Partition& partition, std::int64_t columns, float epsilon,
 void RunBackward(const Partition& partition, std::int64_t columns, const exec::Launch& launch) {
   float* workspace = Write(launch, 3);
   ForParts(partition, [&](int part, std::int64_t begin, std::int64_t end) {
-    float* dgamma = workspace + 2 * part * columns;
+    float* dgamma = workspace + part * (2 * columns);
     float* dbeta = dgamma + columns;
     std::fill_n(dgamma, 2 * columns, 0.0F);
     for (std::int64_t row = begin; row < end; ++row) {
@@ -101,8 +101,8 @@ void RunBackward(const Partition& partition, std::int64_t columns, const exec::L
     double dgamma = 0;
     double dbeta = 0;
     for (int part = 0; part < partition.parts; ++part) {
-      dgamma += static_cast<double>(workspace[2 * part * columns + i]);
-      dbeta += static_cast<double>(workspace[(2 * part + 1) * columns + i]);
+      dgamma += static_cast<double>(workspace[part * (2 * columns) + i]);
+      dbeta += static_cast<double>(workspace[part * (2 * columns) + columns + i]);
     }
     Write(launch, 1)[i] = static_cast<float>(dgamma);
     Write(launch, 2)[i] = static_cast<float>(dbeta);
@@ -133,7 +133,7 @@ Kernel PrepareLayerNorm(const OpSpec& spec) {
   RequireCount(spec, spec.reads[2], columns);
   for (std::size_t i = 3; i < 5; ++i) RequireCount(spec, spec.reads[i], rows);
   for (std::size_t i = 1; i < 3; ++i) RequireCount(spec, spec.writes[i], columns);
-  return {.workspace_bytes = partition.parts * 2 * columns * 4,
+  return {.workspace_bytes = partition.parts * (2 * columns * 4),
           .run = [=](const exec::Launch& launch, const StepScalars&) {
             RunBackward(partition, columns, launch);
           }};

@@ -19,44 +19,52 @@ struct WindowRow {
   std::int64_t out;    ///< Offset of the first window's pixel.
 };
 
-/// The largest of each window, the first of equals. `index` may be null.
+/// The largest of a window, the first of equals, for `count` channels that `image` and `best` point
+/// at, at most kLanes.
+[[gnu::always_inline]] inline void PoolLanes(const Windows& windows, const Span& rows,
+                                             const Span& columns, const float* image, float* best,
+                                             std::int32_t* positions, std::int64_t count) {
+  // The first pixel is as good as any to begin with.
+  const float* first = image + (rows.begin * windows.width + columns.begin) * windows.channels;
+  const auto start = static_cast<std::int32_t>((rows.begin - rows.start) * windows.kernel_width() +
+                                               columns.begin - columns.start);
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    best[i] = first[i];
+    positions[i] = start;
+  }
+  for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+    for (std::int64_t w = columns.begin; w < columns.end; ++w) {
+      const float* pixel = image + (h * windows.width + w) * windows.channels;
+      const auto position =
+          static_cast<std::int32_t>((h - rows.start) * windows.kernel_width() + w - columns.start);
+#pragma omp simd
+      for (std::int64_t i = 0; i < count; ++i) {
+        const bool larger = pixel[i] > best[i];
+        best[i] = larger ? pixel[i] : best[i];
+        positions[i] = larger ? position : positions[i];
+      }
+    }
+  }
+}
+
+/// The largest of each window of a row. `index` may be null.
 PLIMSOLL_VECTORIZED void PoolRow(const WindowRow& row, const float* x, float* y,
                                  std::uint8_t* index) {
   const Windows& windows = *row.windows;
   const std::int64_t channels = windows.channels;
   alignas(64) std::int32_t positions[kLanes];
   for (std::int64_t column = 0; column < windows.out_width; ++column) {
-    const Span span = windows.Columns(column);
+    const Span columns = windows.Columns(column);
     for (std::int64_t lane = 0; lane < channels; lane += kLanes) {
       const std::int64_t count = channels - lane < kLanes ? channels - lane : kLanes;
-      float* best = y + row.out + column * channels + lane;
-      const float* image = x + row.image + lane;
-      // The first pixel is as good as any to begin with.
-      const float* first = image + (row.rows.begin * windows.width + span.begin) * channels;
-      const auto start = static_cast<std::int32_t>(
-          (row.rows.begin - row.rows.start) * windows.kernel_width() + span.begin - span.start);
-#pragma omp simd
-      for (std::int64_t i = 0; i < count; ++i) {
-        best[i] = first[i];
-        positions[i] = start;
-      }
-      for (std::int64_t h = row.rows.begin; h < row.rows.end; ++h) {
-        for (std::int64_t w = span.begin; w < span.end; ++w) {
-          const float* pixel = image + (h * windows.width + w) * channels;
-          const auto position = static_cast<std::int32_t>(
-              (h - row.rows.start) * windows.kernel_width() + w - span.start);
-#pragma omp simd
-          for (std::int64_t i = 0; i < count; ++i) {
-            const bool larger = pixel[i] > best[i];
-            best[i] = larger ? pixel[i] : best[i];
-            positions[i] = larger ? position : positions[i];
-          }
-        }
-      }
+      const std::int64_t out = row.out + column * channels + lane;
+      PoolLanes(windows, row.rows, columns, x + row.image + lane, y + out, positions, count);
       if (index == nullptr) continue;
-      std::uint8_t* narrow = index + row.out + column * channels + lane;
 #pragma omp simd simdlen(16)
-      for (std::int64_t i = 0; i < count; ++i) narrow[i] = static_cast<std::uint8_t>(positions[i]);
+      for (std::int64_t i = 0; i < count; ++i) {
+        index[out + i] = static_cast<std::uint8_t>(positions[i]);
+      }
     }
   }
 }

@@ -27,12 +27,13 @@ dnnl::primitive_attr UserScratchpad() {
 }
 
 StagedPrimitive::StagedPrimitive(dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
-                                 std::vector<StagedArgument> arguments, std::size_t workspace_index)
+                                 const std::vector<StagedArgument>& arguments,
+                                 std::size_t workspace_index)
     : primitive_(std::move(primitive)),
       scratchpad_(scratchpad, Engine(), DNNL_MEMORY_NONE),
       workspace_index_(workspace_index),
       workspace_bytes_(Aligned(scratchpad.get_size())) {
-  for (StagedArgument& argument : arguments) {
+  for (const StagedArgument& argument : arguments) {
     Stage stage;
     stage.outer = dnnl::memory(argument.plain, Engine(), DNNL_MEMORY_NONE);
     stage.inner = stage.outer;
@@ -46,7 +47,7 @@ StagedPrimitive::StagedPrimitive(dnnl::primitive primitive, const dnnl::memory::
           dnnl::reorder::primitive_desc(Engine(), from, Engine(), to, dnnl::primitive_attr()));
     }
     arguments_.emplace(argument.argument, stage.inner);
-    stage.argument = std::move(argument);
+    stage.argument = argument;
     stages_.push_back(std::move(stage));
   }
   arguments_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
@@ -54,7 +55,7 @@ StagedPrimitive::StagedPrimitive(dnnl::primitive primitive, const dnnl::memory::
 
 void StagedPrimitive::Run(const exec::Launch& launch) {
   std::byte* workspace = workspace_bytes_ > 0 ? launch.writes[workspace_index_] : nullptr;
-  dnnl::stream stream = Stream();
+  const dnnl::stream& stream = Stream();
   scratchpad_.set_data_handle(workspace);
   for (Stage& stage : stages_) {
     const StagedArgument& argument = stage.argument;

@@ -34,7 +34,7 @@ class StagedPrimitive {
  public:
   /// `workspace_index` is that of the workspace among the writes of the launch.
   StagedPrimitive(dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
-                  std::vector<StagedArgument> arguments, std::size_t workspace_index);
+                  const std::vector<StagedArgument>& arguments, std::size_t workspace_index);
 
   Bytes workspace_bytes() const { return workspace_bytes_; }
   void Run(const exec::Launch& launch);

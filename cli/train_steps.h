@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/model_input.h"
+
+namespace plimsoll::cli {
+
+/// What a few steps of training under a limit came to.
+struct TrainedSteps {
+  double samples_per_second =
+      0;  ///< By the median of planned steps, if there are any, else of all.
+  Bytes peak_footprint_bytes = 0;
+  std::int64_t planned_steps = 0;
+};
+
+/// Trains a model on synthetic data on the host, under a limit.
+TrainedSteps TrainSteps(const ModelInput& model, HostDevice* host, Bytes limit_bytes,
+                        const std::string& planner, std::int64_t steps);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whatever fails, once or for ever: a typed error or the right numbers, nothing left behind.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "plimsoll/base/clock.h"
+#include "plimsoll/base/error.h"
+#include "plimsoll/device/fault_backend.h"
+#include "plimsoll/device/host_backend.h"
+#include "plimsoll/exec/managed_device.h"
+#include "plimsoll/exec/plain_device.h"
+#include "plimsoll/exec/toy_network_for_test.h"
+
+namespace plimsoll::exec {
+namespace {
+
+using device::Fault;
+using device::FaultyCall;
+
+constexpr int kSteps = 9;
+/// Of one run; the issue is a hang, not a slow machine.
+constexpr double kMostSeconds = 5;
+
+ToyOptions Network() { return {.seed = 11, .layers = 9}; }
+
+/// Train, drift in the middle of an iteration, evaluate, and train on.
+std::vector<std::uint64_t> Train(Device* device) {
+  std::vector<std::uint64_t> results;
+  ToyNetwork network(device, Network());
+  device->EndIteration("train");
+  for (int k = 0; k < kSteps; ++k) {
+    ToyStep step;
+    step.skips = k == 5 ? 6 : -1;
+    step.evaluates = k == 7;
+    step.next = k == 6 ? "evaluate" : "train";
+    results.push_back(network.Step(step));
+  }
+  network.Finish();
+  return results;
+}
+
+struct Reference {
+  std::vector<std::uint64_t> results;
+  Bytes peak_bytes = 0;
+};
+
+Reference TrainPlainly() {
+  device::HostBackend backend;
+  PlainDevice device(&backend);
+  Reference reference;
+  reference.results = Train(&device);
+  reference.peak_bytes = device.stats().peak_live_bytes;
+  return reference;
+}
+
+ManagedOptions Options(Bytes limit_bytes) {
+  ManagedOptions options;
+  options.watch.planning.limit_bytes = limit_bytes;
+  options.watch.planning.machine = {.name = "test",
+                                    .out_bytes_per_s = 2e9,
+                                    .in_bytes_per_s = 2e9,
+                                    .both_out_bytes_per_s = 2e9,
+                                    .both_in_bytes_per_s = 2e9};
+  options.watch.planning.evaluations = 5;
+  options.watch.plan_at_once = true;
+  options.ledger = true;
+  return options;
+}
+
+/// Trains, with or without the fault, and returns how many calls of its kind that made.
+std::int64_t CountCalls(const Reference& reference, const Fault& fault, bool fails, int* errors) {
+  device::HostBackend host;
+  device::FaultBackend backend(&host);
+  if (fails) backend.Fail(fault);
+  const Stopwatch watch;
+  try {
+    ManagedDevice device(&backend, Options(reference.peak_bytes * 6 / 10));
+    EXPECT_EQ(Train(&device), reference.results);
+    EXPECT_EQ(device.stats().live_bytes, 0);
+  } catch (const Error& error) {
+    ++*errors;
+    EXPECT_STRNE(error.what(), "");
+  }
+  EXPECT_LT(watch.seconds(), kMostSeconds);
+  EXPECT_EQ(host.device_bytes(), 0);
+  EXPECT_EQ(host.host_bytes(), 0);
+  return backend.calls(fault.call);
+}
+
+class ManagedDeviceFaultTest : public testing::TestWithParam<FaultyCall> {};
+
+TEST_P(ManagedDeviceFaultTest, GivesATypedErrorOrTheRightNumbers) {
+  const Reference reference = TrainPlainly();
+  int errors = 0;
+  const std::int64_t calls = CountCalls(reference, {.call = GetParam()}, false, &errors);
+  ASSERT_EQ(errors, 0);
+  // Each call where there are few of them, else some from all over the run.
+  const std::int64_t stride = std::max<std::int64_t>(1, calls / 25);
+  for (const bool for_ever : {false, true}) {
+    for (const bool late : {false, true}) {
+      for (std::int64_t nth = 1; nth <= calls; nth += stride) {
+        SCOPED_TRACE(testing::Message() << "call " << nth << " of " << calls << ", for ever "
+                                        << for_ever << ", late " << late);
+        CountCalls(reference, {GetParam(), nth, for_ever, late}, true, &errors);
+      }
+    }
+  }
+  if (calls > 0) {
+    EXPECT_GT(errors, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, ManagedDeviceFaultTest,
+                         testing::Values(FaultyCall::kAllocateDevice, FaultyCall::kAllocateHost,
+                                         FaultyCall::kCopyOut, FaultyCall::kCopyIn,
+                                         FaultyCall::kMove),
+                         [](const auto& instance) {
+                           std::string name(device::Name(instance.param));
+                           std::erase_if(name, [](char c) { return !std::isalnum(c); });
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace plimsoll::exec
