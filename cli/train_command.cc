@@ -68,7 +68,9 @@ double Median(std::vector<double> values) {
 class Run {
  public:
   explicit Run(const Options& options)
-      : options_(options), trainee_(OpenTrainee(options.model, options.trainee)) {
+      : options_(options),
+        planner_(ParsePlanner("--planner", options.planner)),
+        trainee_(OpenTrainee(options.model, options.trainee)) {
     if (options.limit) {
       limit_bytes_ = ParseLimit("--limit", *options.limit, trainee_->peak_bytes());
     }
@@ -122,7 +124,7 @@ class Run {
     }
     exec::ManagedOptions managed;
     exec::PlanningOptions& planning = managed.watch.planning;
-    planning.planner = options_.planner;
+    planning.planner = planner_.name;
     planning.machine = host_.machine;
     planning.limit_bytes = limit_bytes_;
     if (options_.host_limit) {
@@ -219,15 +221,16 @@ class Run {
   }
 
   double UnlimitedMs() const {
-    return static_cast<double>(served()->plan().rewriting
-                                   ? served()->plan().rewriting->original.iteration_ns()
-                                   : served()->plan().problem.iteration_ns()) /
-           1e6;
+    const plan::Problem& recorded = served()->steps().problem;
+    return static_cast<double>(recorded.iteration_ns()) / 1e6 / recorded.laps;
   }
 
   std::optional<double> PredictedOverhead() const {
     if (served() == nullptr) return std::nullopt;
-    return static_cast<double>(served()->predicted().iteration_ns) / 1e6 / UnlimitedMs() - 1;
+    const plan::Problem& recorded = served()->steps().problem;
+    return static_cast<double>(served()->predicted().iteration_ns) /
+               static_cast<double>(recorded.iteration_ns()) -
+           1;
   }
 
   /// Of planned steps over the sum of the ops' times, as they were recorded.
@@ -316,6 +319,7 @@ class Run {
   }
 
   const Options& options_;
+  const planners::Planner& planner_;
   Bytes limit_bytes_ = 0;
   HostDevice host_;
   std::unique_ptr<exec::Device> device_;
