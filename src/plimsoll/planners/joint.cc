@@ -239,10 +239,12 @@ class Joint {
 
   /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
   void GiveUp(double part) {
-    const double over = static_cast<double>(needed_bytes_) / Limit() - 1;
-    const double share = 1 - std::clamp(over / 2, part, 0.1);
+    const double share = 1 - std::clamp(Missing() / 2, part, 0.1);
     search_.set_target(static_cast<Bytes>(static_cast<double>(search_.target()) * share));
   }
+
+  /// Of the limit, by how much the last plan that could not be placed was above it.
+  double Missing() const { return static_cast<double>(needed_bytes_) / Limit() - 1; }
 
   double Limit() const { return static_cast<double>(question_.options.limit_bytes); }
 
@@ -289,7 +291,7 @@ class Joint {
       Enter(Begin(kStarts[k]));
     }
     BeginFromRivals();
-    if (!IsOver(kRivalsEnd)) TakeChain();
+    if (!IsOver(kHeatsEnd)) TakeChain();
     best_ = HoldHeats();
     Scored state = best_;
     while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
@@ -315,8 +317,9 @@ class Joint {
   /// some that leave more room.
   void Retreat(Scored* state) {
     const Scored misfit = best_;
-    // In a long iteration there is no time to look around.
-    const bool look_around = search_.IsSmall() && ++misfits_ % kTriesPerTarget != 0;
+    // Not where much is missing, and in a long iteration there is no time for it.
+    const bool close = Missing() < kCloseToPlaced && search_.IsSmall();
+    const bool look_around = close && ++misfits_ % kTriesPerTarget != 0;
     if (!look_around && LowerTarget()) {
       *state = best_;
       return;
@@ -331,8 +334,7 @@ class Joint {
   /// little. False, and all is as it was, if it cannot be.
   bool LowerTarget() {
     const Bytes target = search_.target();
-    const double over = static_cast<double>(needed_bytes_) / Limit() - 1;
-    for (const double part : {std::clamp(over / 2, kGiveUp, 0.1), kGiveUp}) {
+    for (const double part : {std::clamp(Missing() / 2, kGiveUp, 0.1), kGiveUp}) {
       Scored lower = best_;
       search_.set_target(static_cast<Bytes>(static_cast<double>(target) * (1 - part)));
       if (Tighten(&lower)) {
@@ -384,6 +386,7 @@ class Joint {
   static constexpr int kMostRounds = 3;
   static constexpr int kMostLast = 3;
   static constexpr int kTriesPerTarget = 3;
+  static constexpr double kCloseToPlaced = 0.02;
 
   const Question& question_;
   JointEvaluator evaluator_;
