@@ -58,7 +58,7 @@ TEST_F(TrainCliTest, WhatItWritesOthersRead) {
   const std::string plan = Path("r.plan");
   const std::string timeline = Path("r.csv");
   Train("--limit 60% --trace-out " + trace + " --plan-out " + plan + " --timeline-out " + timeline);
-  EXPECT_EQ(Run("check " + plan).exit_code, 0);
+  EXPECT_EQ(Run("check " + plan + " --trace " + trace).exit_code, 0);
   const Result summary = Run("trace " + trace + " --json");
   EXPECT_EQ(summary.exit_code, 0) << summary.err;
   EXPECT_TRUE(json::parse(summary.out).at("repeats"));
