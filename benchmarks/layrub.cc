@@ -38,9 +38,10 @@ namespace {
 const nn::MachineSpeed kSpeed{"k40m", 1.3e12, 1.8e11, 10'000};
 const plan::Machine kLink{"k40m", 10'000, 10'000, 10.5e9, 10.5e9, 10.5e9, 10.5e9};
 
-/// Seconds, for which the first plan that fits is taken; and how often a limit is tried.
+/// Seconds for which the first plan that fits is taken.
 constexpr double kFirstPlan = 0.05;
-constexpr int kHalvings = 4;
+/// From here on a plan takes so long that fewer limits are tried.
+constexpr std::size_t kManyOps = 5'000;
 
 struct Case {
   std::string model;
@@ -137,9 +138,9 @@ Bytes FindSmallest(const plan::Problem& problem, Bytes known_bytes) {
   const std::vector<plan::OpLoad> loads = plan::LoadOps(problem);
   const plan::OpIndex largest = plan::FindLargestOp(loads);
   Bytes low = largest < 0 ? 0 : loads[At(largest)].needed_bytes();
-  if (Ask("joint", problem, low, kFirstPlan).overhead >= 0) return low;
   Bytes high = std::min(known_bytes, planners::SmallestLimit(problem, kLink, {}));
-  for (int k = 0; k < kHalvings; ++k) {
+  const int halvings = problem.ops.size() > kManyOps ? 2 : 5;
+  for (int k = 0; k < halvings; ++k) {
     const Bytes middle = low + (high - low) / 2;
     const Answer answer = Ask("joint", problem, middle, kFirstPlan);
     (answer.overhead >= 0 ? high : low) = answer.overhead >= 0 ? answer.footprint_bytes : middle;

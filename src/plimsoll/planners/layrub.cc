@@ -193,7 +193,7 @@ class Layrub {
   }
 
   /// Makes each layer wait for what was to leave during the layer before, and to come back by now;
-  /// and a copy in for the barrier that it begins at.
+  /// and a copy for the barrier that it begins at.
   void DrawBarriers(plan::Plan* plan) const {
     std::vector<std::int64_t> rank(plan->commands.size(), 0);
     for (const auto& queue : plan->queues) {
@@ -218,7 +218,10 @@ class Layrub {
       if (absence == nullptr) continue;
       const std::int64_t out = layer_of_[At(absence->gap.after)];
       const std::int64_t in = layer_of_[At(absence->gap.before)];
-      if (residency.copy_out >= 0) draw(layers_[At(out + 2)].first, residency.copy_out);
+      if (residency.copy_out >= 0) {
+        draw(residency.copy_out, layers_[At(out)].last);
+        draw(layers_[At(out + 2)].first, residency.copy_out);
+      }
       if (residency.copy_in < 0) continue;
       draw(layers_[At(in)].first, residency.copy_in);
       draw(residency.copy_in, layers_[At(in - 2)].last);
