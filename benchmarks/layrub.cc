@@ -138,7 +138,9 @@ Bytes FindSmallest(const plan::Problem& problem, Bytes known_bytes) {
   const std::vector<plan::OpLoad> loads = plan::LoadOps(problem);
   const plan::OpIndex largest = plan::FindLargestOp(loads);
   Bytes low = largest < 0 ? 0 : loads[At(largest)].needed_bytes();
-  Bytes high = std::min(known_bytes, planners::SmallestLimit(problem, kLink, {}));
+  Bytes high = planners::SmallestLimit(problem, kLink, {});
+  const Answer known = Ask("joint", problem, known_bytes, kFirstPlan);
+  if (known.overhead >= 0) high = std::min(high, known.footprint_bytes);
   const int halvings = problem.ops.size() > kManyOps ? 2 : 5;
   for (int k = 0; k < halvings; ++k) {
     const Bytes middle = low + (high - low) / 2;

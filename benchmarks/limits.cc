@@ -10,11 +10,15 @@
 // With --tightest: whether there is a plan five points of the peak above what the largest op needs
 // by itself.
 //
-//   limits [--reduction | --tightest] [--seconds S] TRACE...
+//   limits [--reduction | --tightest] [--seconds S] [--evaluations N] TRACE...
+//
+// With --evaluations, a plan takes so many of them, whatever time that takes: then the figures do
+// not depend on what else the machine does.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -35,6 +39,23 @@ namespace {
 
 constexpr std::array kPercents = {80, 60, 50, 40, 30};
 
+/// How long a plan may take.
+struct Budget {
+  double seconds = 5;
+  std::int64_t evaluations = 0;  ///< If positive, the seconds do not count.
+
+  planners::PlannerOptions options() const {
+    planners::PlannerOptions options;
+    options.time_budget_seconds = seconds;
+    options.evaluations = evaluations;
+    return options;
+  }
+  std::string text() const {
+    return evaluations > 0 ? fmt::format("{} evaluations", evaluations)
+                           : fmt::format("{} s", seconds);
+  }
+};
+
 struct Row {
   std::string trace;
   std::array<double, kPercents.size()> overheads{};  ///< Percent; negative if it does not fit.
@@ -47,10 +68,9 @@ std::string NameOf(const std::string& path) {
 }
 
 /// The overhead of `joint` in percent; negative if it does not fit.
-double Overhead(const plan::Problem& problem, Bytes limit_bytes, double seconds) {
-  planners::PlannerOptions options;
+double Overhead(const plan::Problem& problem, Bytes limit_bytes, const Budget& budget) {
+  planners::PlannerOptions options = budget.options();
   options.limit_bytes = limit_bytes;
-  options.time_budget_seconds = seconds;
   const planners::Outcome outcome = planners::MakePlan(*planners::FindPlanner("joint"), problem,
                                                        *plan::FindMachine("h200"), options);
   if (!outcome.plan) return -1;
@@ -59,14 +79,14 @@ double Overhead(const plan::Problem& problem, Bytes limit_bytes, double seconds)
                 1);
 }
 
-Row Measure(const std::string& path, double seconds) {
+Row Measure(const std::string& path, const Budget& budget) {
   Row row{.trace = NameOf(path)};
   const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
   const plan::Problem problem = plan::ProblemToPlan(recorded);
   const Bytes peak = plan::ProfileLoad(recorded).peak_bytes;
   for (std::size_t k = 0; k < kPercents.size(); ++k) {
     const Stopwatch watch;
-    row.overheads[k] = Overhead(problem, peak / 100 * kPercents[k], seconds);
+    row.overheads[k] = Overhead(problem, peak / 100 * kPercents[k], budget);
     row.longest_seconds = std::max(row.longest_seconds, watch.seconds());
   }
   return row;
@@ -94,9 +114,9 @@ void PrintMedians(const std::vector<Row>& rows) {
 constexpr double kHardlyAnything = 0.005;
 
 /// The largest reduction with hardly any overhead, in percent of the peak load; negative: none.
-double Reduce(const plan::Problem& problem, Bytes peak, std::string_view planner, double seconds) {
-  planners::PlannerOptions options;
-  options.time_budget_seconds = seconds;
+double Reduce(const plan::Problem& problem, Bytes peak, std::string_view planner,
+              const Budget& budget) {
+  const planners::PlannerOptions options = budget.options();
   const auto outcome =
       planners::LargestReduction(*planners::FindPlanner(planner), problem,
                                  *plan::FindMachine("h200"), options, kHardlyAnything);
@@ -104,29 +124,28 @@ double Reduce(const plan::Problem& problem, Bytes peak, std::string_view planner
   return 100 * (1 - static_cast<double>(outcome->plan->limit_bytes) / static_cast<double>(peak));
 }
 
-void PrintReductions(const std::vector<std::string>& paths, double seconds) {
+void PrintReductions(const std::vector<std::string>& paths, const Budget& budget) {
   fmt::print(
-      "percent of the peak load that can be saved with at most {} % of overhead; link h200, {} s "
+      "percent of the peak load that can be saved with at most {} % of overhead; link h200, {} "
       "a plan\n\n{:24}  {:>8}  {:>11}\n",
-      100 * kHardlyAnything, seconds, "trace", "joint", "autoswap-bo");
+      100 * kHardlyAnything, budget.text(), "trace", "joint", "autoswap-bo");
   for (const std::string& path : paths) {
     const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
     const plan::Problem problem = plan::ProblemToPlan(recorded);
     const Bytes peak = plan::ProfileLoad(recorded).peak_bytes;
-    fmt::print("{:24}  {:>8}  {:>11}\n", NameOf(path),
-               Cell(Reduce(problem, peak, "joint", seconds)),
-               Cell(Reduce(problem, peak, "autoswap-bo", seconds)));
+    fmt::print("{:24}  {:>8}  {:>11}\n", NameOf(path), Cell(Reduce(problem, peak, "joint", budget)),
+               Cell(Reduce(problem, peak, "autoswap-bo", budget)));
     std::fflush(stdout);
   }
 }
 
 constexpr double kPointsAbove = 5;
 
-void PrintTightest(const std::vector<std::string>& paths, double seconds) {
+void PrintTightest(const std::vector<std::string>& paths, const Budget& budget) {
   fmt::print(
       "overhead of joint in percent, {} points of the peak load above the largest op; link h200, "
-      "{} s a plan\n\n{:24}  {:>12}  {:>8}  {:>10}\n",
-      kPointsAbove, seconds, "trace", "largest op %", "limit %", "overhead %");
+      "{} a plan\n\n{:24}  {:>12}  {:>8}  {:>10}\n",
+      kPointsAbove, budget.text(), "trace", "largest op %", "limit %", "overhead %");
   for (const std::string& path : paths) {
     const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
     const plan::Problem problem = plan::ProblemToPlan(recorded);
@@ -137,20 +156,22 @@ void PrintTightest(const std::vector<std::string>& paths, double seconds) {
     const double needed =
         100 * static_cast<double>(loads[static_cast<std::size_t>(largest)].needed_bytes()) / peak;
     const double limit = needed + kPointsAbove;
-    const double overhead = Overhead(problem, static_cast<Bytes>(peak * limit / 100), seconds);
+    const double overhead = Overhead(problem, static_cast<Bytes>(peak * limit / 100), budget);
     fmt::print("{:24}  {:>12.1f}  {:>8.1f}  {:>10}\n", NameOf(path), needed, limit, Cell(overhead));
     std::fflush(stdout);
   }
 }
 
 int Main(int argc, char** argv) {
-  double seconds = 5;
+  Budget budget;
   bool reduction = false;
   bool tightest = false;
   std::vector<std::string> paths;
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--seconds" && i + 1 < argc) {
-      seconds = std::atof(argv[++i]);
+      budget.seconds = std::atof(argv[++i]);
+    } else if (std::string_view(argv[i]) == "--evaluations" && i + 1 < argc) {
+      budget.evaluations = std::atoll(argv[++i]);
     } else if (std::string_view(argv[i]) == "--reduction") {
       reduction = true;
     } else if (std::string_view(argv[i]) == "--tightest") {
@@ -159,24 +180,26 @@ int Main(int argc, char** argv) {
       paths.emplace_back(argv[i]);
     }
   }
-  if (paths.empty() || !(seconds > 0)) {
-    fmt::print(stderr, "usage: limits [--reduction | --tightest] [--seconds S] TRACE...\n");
+  if (paths.empty() || !(budget.seconds > 0)) {
+    fmt::print(
+        stderr,
+        "usage: limits [--reduction | --tightest] [--seconds S] [--evaluations N] TRACE...\n");
     return 2;
   }
   if (reduction || tightest) {
-    if (reduction) PrintReductions(paths, seconds);
-    if (tightest) PrintTightest(paths, seconds);
+    if (reduction) PrintReductions(paths, budget);
+    if (tightest) PrintTightest(paths, budget);
     return 0;
   }
   fmt::print(
       "overhead of joint in percent, by the limit in percent of the peak load; link h200, "
-      "{} s a plan; every plan proved\n\n{:24}",
-      seconds, "trace");
+      "{} a plan; every plan proved\n\n{:24}",
+      budget.text(), "trace");
   for (const int percent : kPercents) fmt::print("  {:>6} %", percent);
   fmt::print("  planning at most\n");
   std::vector<Row> rows;
   for (const std::string& path : paths) {
-    rows.push_back(Measure(path, seconds));
+    rows.push_back(Measure(path, budget));
     fmt::print("{:24}", rows.back().trace);
     for (const double overhead : rows.back().overheads) fmt::print("  {:>8}", Cell(overhead));
     fmt::print("  {:.1f} s\n", rows.back().longest_seconds);

@@ -13,6 +13,7 @@
 #include "cli/model_trace.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/parse.h"
+#include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/plan_file.h"
@@ -207,8 +208,11 @@ plan::Plan ReadPlanFor(const std::string& path, const std::optional<std::string>
       !plan.rewriting ||
       std::equal(planned.ops.begin(), planned.ops.end(), to_plan.ops.begin(), to_plan.ops.end(),
                  [](const plan::Op& a, const plan::Op& b) { return a.traits == b.traits; });
-  if (plan.signature != signature || plan::Signature(planned) != plan::Signature(to_plan) ||
-      !allowed) {
+  // The runtime plans lives as they were recorded.
+  const std::uint64_t own = plan::Signature(planned);
+  const bool same =
+      own == plan::Signature(to_plan) || own == plan::Signature(plan::Unroll(problem));
+  if (plan.signature != signature || !same || !allowed) {
     throw InputError(path, 0,
                      fmt::format("this plan was made for another trace: its signature is {:016x}, "
                                  "that of {} is {:016x}; plan that trace",

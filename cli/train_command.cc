@@ -16,13 +16,11 @@
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
 #include "cli/timeline_file.h"
+#include "cli/trainee.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/exec/managed_device.h"
 #include "plimsoll/exec/plain_device.h"
-#include "plimsoll/nn/checkpoint.h"
-#include "plimsoll/nn/data.h"
-#include "plimsoll/nn/onednn/library.h"
 #include "plimsoll/plan/plan_file.h"
 #include "plimsoll/trace/writer.h"
 
@@ -41,12 +39,10 @@ struct Options {
   std::optional<std::string> host_limit;
   double budget_seconds = 5;
   std::int64_t evaluations = 0;
-  std::string data;
+  TraineeOptions trainee;
   std::int64_t steps = 20;
   std::int64_t evaluate_every = 0;
   std::int64_t evaluation_batches = 1;
-  float learning_rate = 0.05F;
-  std::uint64_t seed = 1;
   std::optional<std::string> load;
   std::optional<std::string> save;
   std::optional<std::string> trace_out;
@@ -57,7 +53,7 @@ struct Options {
 
 /// What happened in a step.
 struct StepRecord {
-  float loss = 0;
+  double loss = 0;
   double ms = 0;
   exec::Service service = exec::Service::kUnlimited;
 };
@@ -72,46 +68,44 @@ double Median(std::vector<double> values) {
 class Run {
  public:
   explicit Run(const Options& options)
-      : options_(options), model_(ReadModel(options.model)), library_(nn::MakeOneDnnLibrary()) {
-    program_ = LowerModel(model_, library_.get());
-    bytes_ = nn::Measure(program_);
-    if (options.limit) limit_bytes_ = ParseLimit("--limit", *options.limit, bytes_.peak);
+      : options_(options),
+        planner_(ParsePlanner("--planner", options.planner)),
+        trainee_(OpenTrainee(options.model, options.trainee)) {
+    if (options.limit) {
+      limit_bytes_ = ParseLimit("--limit", *options.limit, trainee_->peak_bytes());
+    }
   }
 
   ExitCode Train() {
     if (options_.limit && !CanFit()) return ExitCode::kNoAnswer;
-    data_ = nn::OpenData(options_.data, model_.network, model_.data, options_.seed);
     host_ = OpenHost(options_.link);
     OpenDevice();
-    nn::TrainOptions train;
-    train.batch = model_.batch;
-    train.optimizer = model_.optimizer;
-    train.learning_rate = options_.learning_rate;
-    train.seed = options_.seed;
-    nn::Trainer trainer(device_.get(), library_.get(), model_.network, train);
-    if (options_.load) nn::LoadCheckpoint(*options_.load, &trainer);
+    trainee_->Begin(device_.get());
+    if (options_.load) trainee_->Load(*options_.load);
     Announce();
     const Interrupt interrupt;
-    while (std::ssize(steps_) < options_.steps && !interrupt.requested()) Step(&trainer);
+    while (std::ssize(steps_) < options_.steps && !interrupt.requested()) Step();
     EndLine();
     if (interrupt.requested()) fmt::print(stderr, "plimsoll: interrupted\n");
     if (options_.timeline_out) WriteTimeline();
-    if (options_.save) nn::SaveCheckpoint(*options_.save, &trainer);
     WriteFiles();
     Report();
+    if (options_.save) trainee_->Save(*options_.save);
+    // Before the device goes.
+    trainee_.reset();
     return ExitCode::kDone;
   }
 
  private:
   /// Says so if an op by itself exceeds the limit.
   bool CanFit() {
-    const LargestOp largest = FindLargestOp(program_);
+    const LargestOp largest = trainee_->largest_op();
     if (largest.size_bytes <= limit_bytes_) return true;
     if (options_.json) {
-      PrintJson({{"model", model_.name},
+      PrintJson({{"model", trainee_->name()},
                  {"limit_bytes", limit_bytes_},
                  {"fits", false},
-                 {"peak_load_bytes", bytes_.peak},
+                 {"peak_load_bytes", trainee_->peak_bytes()},
                  {"smallest_limit_bytes", largest.size_bytes}});
     }
     fmt::print(
@@ -130,7 +124,7 @@ class Run {
     }
     exec::ManagedOptions managed;
     exec::PlanningOptions& planning = managed.watch.planning;
-    planning.planner = options_.planner;
+    planning.planner = planner_.name;
     planning.machine = host_.machine;
     planning.limit_bytes = limit_bytes_;
     if (options_.host_limit) {
@@ -138,7 +132,7 @@ class Run {
     }
     planning.seconds = options_.budget_seconds;
     planning.evaluations = options_.evaluations;
-    planning.seed = options_.seed;
+    planning.seed = options_.trainee.seed;
     managed.watch.plan_at_once = options_.evaluations > 0;
     auto device = std::make_unique<exec::ManagedDevice>(host_.backend.get(), managed);
     managed_ = device.get();
@@ -147,51 +141,43 @@ class Run {
 
   void Announce() const {
     if (options_.json) return;
-    fmt::print("{}, batch {}, on {}: {} parameters, peak load {}", model_.name, model_.batch,
-               data_->Describe(), nn::TrainedParameterCount(model_.network),
-               FormatBytes(bytes_.peak));
+    const Bytes peak = trainee_->peak_bytes();
+    fmt::print("{}, peak load {}", trainee_->Describe(), FormatBytes(peak));
     if (options_.limit) {
       fmt::print(", limit {} ({:.0f} %)", FormatBytes(limit_bytes_),
-                 100.0 * static_cast<double>(limit_bytes_) / static_cast<double>(bytes_.peak));
+                 100.0 * static_cast<double>(limit_bytes_) / static_cast<double>(peak));
     }
     fmt::print("\n");
     std::fflush(stdout);
   }
 
-  void Step(nn::Trainer* trainer) {
-    const nn::Batch batch = data_->TrainBatch(trainer->step(), model_.batch);
+  void Step() {
     // The last one but one, so that all of its copies have been issued when it is looked at.
     const bool measures = options_.timeline_out && std::ssize(steps_) == options_.steps - 2;
     if (measures && managed_ != nullptr) managed_->MeasureNextIteration();
     const Stopwatch watch;
     StepRecord step;
-    step.loss = trainer->Step(batch);
+    step.loss = trainee_->Step();
     step.ms = watch.seconds() * 1e3;
     step.service = device_->stats().service;
     steps_.push_back(step);
     Show(step);
     const bool evaluates =
-        options_.evaluate_every > 0 && trainer->step() % options_.evaluate_every == 0;
-    if (evaluates) Evaluate(trainer);
+        options_.evaluate_every > 0 && trainee_->steps() % options_.evaluate_every == 0;
+    if (evaluates) Evaluate();
   }
 
-  void Evaluate(nn::Trainer* trainer) {
-    double loss = 0;
-    std::int64_t correct = 0;
-    std::int64_t rows = 0;
-    for (std::int64_t k = 0; k < options_.evaluation_batches; ++k) {
-      const nn::Evaluation part = trainer->Evaluate(data_->TestBatch(k, model_.batch));
-      loss += part.loss * static_cast<double>(part.rows);
-      correct += part.correct;
-      rows += part.rows;
-    }
-    const double mean = rows > 0 ? loss / static_cast<double>(rows) : 0;
-    const double accuracy = rows > 0 ? static_cast<double>(correct) / static_cast<double>(rows) : 0;
-    evaluations_.push_back({{"step", trainer->step()}, {"loss", mean}, {"accuracy", accuracy}});
+  void Evaluate() {
+    const std::optional<nn::Evaluation> result = trainee_->Evaluate(options_.evaluation_batches);
+    if (!result) return;
+    const auto rows = static_cast<double>(std::max<std::int64_t>(result->rows, 1));
+    const double accuracy = static_cast<double>(result->correct) / rows;
+    evaluations_.push_back(
+        {{"step", trainee_->steps()}, {"loss", result->loss}, {"accuracy", accuracy}});
     if (options_.json) return;
     EndLine();
-    fmt::print("held out after {} steps: loss {:.4f}, {:.1f} % right\n", trainer->step(), mean,
-               100 * accuracy);
+    fmt::print("held out after {} steps: loss {:.4f}, {:.1f} % right\n", trainee_->steps(),
+               result->loss, 100 * accuracy);
   }
 
   /// The line that says how it goes: over and over in place on a terminal, else line by line.
@@ -235,15 +221,16 @@ class Run {
   }
 
   double UnlimitedMs() const {
-    return static_cast<double>(served()->plan().rewriting
-                                   ? served()->plan().rewriting->original.iteration_ns()
-                                   : served()->plan().problem.iteration_ns()) /
-           1e6;
+    const plan::Problem& recorded = served()->steps().problem;
+    return static_cast<double>(recorded.iteration_ns()) / 1e6 / recorded.laps;
   }
 
   std::optional<double> PredictedOverhead() const {
     if (served() == nullptr) return std::nullopt;
-    return static_cast<double>(served()->predicted().iteration_ns) / 1e6 / UnlimitedMs() - 1;
+    const plan::Problem& recorded = served()->steps().problem;
+    return static_cast<double>(served()->predicted().iteration_ns) /
+               static_cast<double>(recorded.iteration_ns()) -
+           1;
   }
 
   /// Of planned steps over the sum of the ops' times, as they were recorded.
@@ -286,8 +273,8 @@ class Run {
     if (options_.json) {
       Json losses = Json::array();
       for (const StepRecord& step : steps_) losses.push_back(step.loss);
-      Json json = {{"model", model_.name},
-                   {"batch", model_.batch},
+      Json json = {{"model", trainee_->name()},
+                   {"batch", trainee_->batch()},
                    {"device", options_.device},
                    {"planner", options_.planner},
                    {"steps", steps_.size()},
@@ -295,7 +282,7 @@ class Run {
                    {"iteration_ms", typical},
                    {"step_ms", all},
                    {"limit_bytes", options_.limit ? Json(limit_bytes_) : Json(nullptr)},
-                   {"peak_load_bytes", bytes_.peak},
+                   {"peak_load_bytes", trainee_->peak_bytes()},
                    {"peak_footprint_bytes", stats.peak_footprint_bytes},
                    {"host_bytes", stats.host_bytes},
                    {"overhead_predicted", ToJson(PredictedOverhead())},
@@ -312,7 +299,7 @@ class Run {
       return;
     }
     fmt::print("{} steps, {:.1f} ms each ({:.1f} samples/s), peak {}", steps_.size(), typical,
-               1e3 * static_cast<double>(model_.batch) / typical,
+               1e3 * static_cast<double>(trainee_->batch()) / typical,
                FormatBytes(stats.peak_footprint_bytes));
     if (const std::optional<double> predicted = PredictedOverhead()) {
       fmt::print("; overhead {:.1f} % predicted", 100 * *predicted);
@@ -332,15 +319,12 @@ class Run {
   }
 
   const Options& options_;
-  const ModelInput model_;
-  const std::unique_ptr<nn::KernelLibrary> library_;
-  nn::Program program_;
-  nn::ProgramBytes bytes_;
+  const planners::Planner& planner_;
   Bytes limit_bytes_ = 0;
-  std::unique_ptr<nn::Dataset> data_;
   HostDevice host_;
   std::unique_ptr<exec::Device> device_;
   exec::ManagedDevice* managed_ = nullptr;
+  std::unique_ptr<Trainee> trainee_;  // Goes before its device.
   const bool is_terminal_ = ::isatty(STDOUT_FILENO) == 1;
   bool line_is_open_ = false;
   std::vector<StepRecord> steps_;
@@ -373,7 +357,7 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--evaluations", options->evaluations,
                    "How many choices a planner looks at instead, before training goes on")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  command->add_option("--data", options->data,
+  command->add_option("--data", options->trainee.data,
                       "CIFAR-10 binary files, or a text; default synthetic data");
   command->add_option("--steps", options->steps, "Training steps")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
@@ -386,10 +370,10 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--evaluation-batches", options->evaluation_batches, "In each such pass")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
       ->capture_default_str();
-  command->add_option("--learning-rate", options->learning_rate, "Of every step")
+  command->add_option("--learning-rate", options->trainee.learning_rate, "Of every step")
       ->check(CLI::Range(0.0F, 1e6F))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "Of weights, data and random ops")
+  command->add_option("--seed", options->trainee.seed, "Of weights, data and random ops")
       ->capture_default_str();
   command->add_option("--load", options->load, "Begin with this checkpoint");
   command->add_option("--save", options->save, "Write a checkpoint here in the end");

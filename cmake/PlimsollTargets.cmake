@@ -33,6 +33,20 @@ function(plimsoll_library folder)
   endif()
 endfunction()
 
+# What nearly every test includes, compiled once: half of the time that tests take to build.
+function(plimsoll_test_headers)
+  file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "")
+  add_library(plimsoll_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cc)
+  target_compile_features(plimsoll_test_headers PRIVATE cxx_std_20)
+  target_compile_definitions(plimsoll_test_headers PRIVATE
+    PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
+  target_link_libraries(plimsoll_test_headers PRIVATE plimsoll_build_flags fmt::fmt GTest::gmock
+    GTest::gtest_main rapidcheck)
+  target_precompile_headers(plimsoll_test_headers PRIVATE
+    <gtest/gtest.h> <gmock/gmock.h> <rapidcheck.h> <fmt/format.h> <algorithm> <functional> <map>
+    <memory> <optional> <string> <vector>)
+endfunction()
+
 # plimsoll_test(<x_test.cc> LIBRARIES ... [LABEL unit|slow|cuda])
 function(plimsoll_test source)
   cmake_parse_arguments(ARG "" "LABEL" "LIBRARIES" ${ARGN})
@@ -44,6 +58,9 @@ function(plimsoll_test source)
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} plimsoll_build_flags fmt::fmt
     GTest::gmock GTest::gtest_main rapidcheck)
   target_compile_definitions(${name} PRIVATE PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
+  if(PLIMSOLL_PRECOMPILE_TEST_HEADERS)
+    target_precompile_headers(${name} REUSE_FROM plimsoll_test_headers)
+  endif()
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300
     ENVIRONMENT "RC_PARAMS=seed=1;OMP_WAIT_POLICY=passive;OMP_NUM_THREADS=1" DISCOVERY_TIMEOUT 60)
 endfunction()

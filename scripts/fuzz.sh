@@ -13,7 +13,7 @@ cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYP
   -DPLIMSOLL_BUILD_TESTS=OFF -DPLIMSOLL_BUILD_BENCHMARKS=OFF -DPLIMSOLL_BUILD_CLI=OFF \
   -DPLIMSOLL_BUILD_EXAMPLES=OFF >/dev/null
 cmake --build build/fuzz
-for name in trace csv plan; do
+for name in trace csv plan description; do
   corpus=build/fuzz/corpus_$name
   mkdir -p "$corpus"
   cp fuzz/corpus/"$name"/* "$corpus"/

@@ -204,8 +204,9 @@ void ManagedDevice::EnterIfDue() {
 
 void ManagedDevice::CountIfOver() {
   if (!follower_->at_beginning() || watch_.marked()) return;
-  if (!program_marks_) ++stats_.iterations;
-  ++stats_.planned_iterations;
+  const std::int32_t laps = follower_->steps().problem.laps;
+  if (!program_marks_) stats_.iterations += laps;
+  stats_.planned_iterations += laps;
   watch_.NoteHit(served_.get());
 }
 

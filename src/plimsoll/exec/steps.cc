@@ -78,7 +78,9 @@ std::int32_t MostInstances(const plan::Problem& problem) {
 std::optional<Steps> CutSteps(const trace::Trace& trace, const trace::Period& period) {
   std::optional<plan::Problem> problem = CutLaps(trace, period, 1);
   if (problem && MostInstances(*problem) > 1) {
-    problem = CutLaps(trace, period, MostInstances(*problem));
+    const std::int32_t laps = MostInstances(*problem);
+    problem = CutLaps(trace, period, laps);
+    if (problem) problem->laps = laps;
   }
   if (!problem || MostInstances(*problem) > 1) return std::nullopt;
 

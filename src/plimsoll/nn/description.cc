@@ -70,6 +70,8 @@ Description ParseDescription(std::string_view text, const std::string& source) {
   } catch (const Json::parse_error& error) {
     throw InputError(source, LineAt(text, error.byte),
                      fmt::format("is not JSON: {}", Quote(error.what())));
+  } catch (const Json::exception& error) {  // A number that no double holds.
+    throw InputError(source, 0, fmt::format("is not JSON: {}", Quote(error.what())));
   }
   Description description;
   try {

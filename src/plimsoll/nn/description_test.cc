@@ -91,6 +91,7 @@ std::string With(const std::string& layers) {
 
 TEST(DescriptionTest, SaysWhichLineAndWhy) {
   ExpectRefused("{\n\n  oops}", 3, "is not JSON");
+  ExpectRefused("{\"version\": 1e999}", 0, "is not JSON");
   ExpectRefused("[]", 0, "the network: is not an object");
   ExpectRefused("{\"version\": 2}", 0, "version is 2; this reads 1");
   ExpectRefused(R"({"version": 1, "name": "a", "input": {"image": [8, 8, 3]}})", 0,

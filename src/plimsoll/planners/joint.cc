@@ -148,8 +148,15 @@ class Joint {
     if (start.share > 0) search_.FillLink(&state, start.share, is_over);
     search_.Descend(&state, start.area, is_over);
     if (state.worth.time_ns == Worth::kNoTime) return state;
-    search_.Relax(&state, Until(1));
-    search_.Convert(&state, Until(1));
+    // What the link carries now makes room for others to return; in a short iteration, the search
+    // finds those.
+    const int rounds = search_.IsSmall() ? 1 : kMostRounds;
+    for (int k = 0; k < rounds; ++k) {
+      const Nanoseconds before = state.worth.time_ns;
+      search_.Relax(&state, Until(1));
+      search_.Convert(&state, Until(1));
+      if (state.worth.time_ns == before) break;
+    }
     return state;
   }
 
@@ -249,10 +256,12 @@ class Joint {
 
   /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
   void GiveUp(double part) {
-    const double over = static_cast<double>(needed_bytes_) / Limit() - 1;
-    const double share = 1 - std::clamp(over / 2, part, 0.1);
+    const double share = 1 - std::clamp(Missing() / 2, part, 0.1);
     search_.set_target(static_cast<Bytes>(static_cast<double>(search_.target()) * share));
   }
+
+  /// Of the limit, by how much the last plan that could not be placed was above it.
+  double Missing() const { return static_cast<double>(needed_bytes_) / Limit() - 1; }
 
   double Limit() const { return static_cast<double>(question_.options.limit_bytes); }
 
@@ -299,30 +308,65 @@ class Joint {
       Enter(Begin(kStarts[k]));
     }
     BeginFromRivals();
-    if (!IsOver(kRivalsEnd)) TakeChain();
+    if (!IsOver(kHeatsEnd)) TakeChain();
     best_ = HoldHeats();
     Scored state = best_;
     while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
     while (!IsOver() && made_ns_ > base_ns_) {
-      if (best_.worth.time_ns < made_ns_ && !Make(best_)) {
-        // Less room, and on from there.
-        GiveUp(kGiveUp);
-        if (!Tighten(&best_) && !GoBack()) return;
-        state = best_;
-      }
+      if (best_.worth.time_ns < made_ns_ && !Make(best_)) Retreat(&state);
       const Nanoseconds before = best_.worth.time_ns;
       do {
         AnnealOn(&state);
       } while (!IsOver() && best_.worth.time_ns >= std::min(before, made_ns_));
       for (int k = 1; k < kChunksPerPlan && !IsOver(); ++k) AnnealOn(&state);
     }
-    if (best_.worth.time_ns < made_ns_) Make(best_);
+    MakeLast();
+  }
+
+  /// Makes a plan of the best, or of something close to it that leaves more room.
+  void MakeLast() {
+    for (int k = 0; k < kMostLast && best_.worth.time_ns < made_ns_ && !IsStopped(); ++k) {
+      if (Make(best_) || !LowerTarget()) return;
+    }
+  }
+
+  /// The best cannot be placed. Looks around for others of the same target, and every few times for
+  /// some that leave more room.
+  void Retreat(Scored* state) {
+    const Scored misfit = best_;
+    // Not where much is missing, and in a long iteration there is no time for it.
+    const bool close = Missing() < kCloseToPlaced && search_.IsSmall();
+    const bool look_around = close && ++misfits_ % kTriesPerTarget != 0;
+    if (!look_around && LowerTarget()) {
+      *state = best_;
+      return;
+    }
+    *state = misfit;
+    best_.worth.time_ns = Worth::kNoTime;
+    AnnealOn(state);
+    if (best_.worth.time_ns == Worth::kNoTime) best_ = misfit;
+  }
+
+  /// Brings the best under a lower target: much lower if it was far from being placed, or else a
+  /// little. False, and all is as it was, if it cannot be.
+  bool LowerTarget() {
+    const Bytes target = search_.target();
+    for (const double part : {std::clamp(Missing() / 2, kGiveUp, 0.1), kGiveUp}) {
+      Scored lower = best_;
+      search_.set_target(static_cast<Bytes>(static_cast<double>(target) * (1 - part)));
+      if (Tighten(&lower)) {
+        best_ = std::move(lower);
+        return true;
+      }
+    }
+    search_.set_target(target);
+    return false;
   }
 
   void AnnealOn(Scored* state) {
     const double cold = std::clamp((1 - Progress()) / (1 - kHeatsEnd), 0.0, 1.0);
     const double heat =
-        kHeat / 4 * static_cast<double>(best_.worth.time_ns - base_ns_) * cold * cold;
+        kHeat / 4 * static_cast<double>(state->worth.time_ns - base_ns_) * cold * cold;
     search_.Anneal(state, &best_, kChunk, heat, Until(1));
   }
 
@@ -356,6 +400,10 @@ class Joint {
   }
 
   static constexpr int kChunksPerPlan = 6;
+  static constexpr int kMostRounds = 3;
+  static constexpr int kMostLast = 3;
+  static constexpr int kTriesPerTarget = 3;
+  static constexpr double kCloseToPlaced = 0.02;
 
   const Question& question_;
   JointEvaluator evaluator_;
@@ -367,6 +415,7 @@ class Joint {
   Bytes placed_target_ = 0;
   std::vector<Scored> field_;  // Starts to search on from, the best first.
   Bytes needed_bytes_ = 0;     // By the last plan that could not be placed.
+  int misfits_ = 0;            // Of the search.
   std::optional<Attempt> made_;
   Nanoseconds made_ns_ = Worth::kNoTime;
 };

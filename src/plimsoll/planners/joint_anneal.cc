@@ -14,7 +14,8 @@ namespace {
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t kRecreateOneIn = 50;
+/// How rarely parts are built anew: that takes hundreds of evaluations.
+constexpr std::uint64_t kRecreateOneIn = 400;
 constexpr std::size_t kFewOps = 300;
 
 }  // namespace
@@ -161,6 +162,7 @@ void JointSearch::Recreate(Scored* state, const IsOver& is_over) {
 void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, double heat_ns,
                          const IsOver& is_over) {
   if (active_.empty()) return;
+  if (!IsSmall()) return Improve(state, best, evaluations, is_over);
   // A rehearsal of a short iteration takes no longer than the rest.
   const bool roughly = rewriter_.problem().ops.size() > kFewOps;
   const std::int64_t end = evaluations_ + evaluations;
@@ -186,10 +188,32 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
         if (state->choices.lingers[v]) ghosts_.push_back(static_cast<plan::VariableIndex>(v));
       }
     }
-    // Rehearsals of long iterations take long: one in the end will do.
-    if (IsSmall()) NoteBest(state, best);
+    NoteBest(state, best);
   }
-  NoteBest(state, best);
+}
+
+/// The same for long iterations, which there is no time to heat and to cool: takes what seems
+/// better, by estimates alone, and rehearses in the end.
+void JointSearch::Improve(Scored* state, Scored* best, std::int64_t evaluations,
+                          const IsOver& is_over) {
+  const std::int64_t end = evaluations_ + evaluations;
+  if (!Time(state->choices, &state->worth, Worth::kNoTime, true)) return;
+  const Nanoseconds before = state->worth.time_ns;
+  Scored next = *state;
+  while (evaluations_ < end && !is_over()) {
+    next.choices = state->choices;
+    Change(&next.choices);
+    if (!Time(next.choices, &next.worth, state->worth.time_ns, true)) continue;
+    if (next.worth.time_ns > state->worth.time_ns) continue;
+    std::swap(*state, next);
+    KeepUseless(&state->choices);
+  }
+  if (state->worth.time_ns >= before) return;
+  Worth exact;
+  if (!Time(state->choices, &exact) || exact.time_ns >= best->worth.time_ns) return;
+  best->choices = state->choices;
+  KeepUseless(&best->choices);
+  best->worth = exact;
 }
 
 /// Takes choices for the best if a rehearsal says so. Estimates are no more than that.

@@ -17,6 +17,8 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 constexpr double kNever = std::numeric_limits<double>::infinity();
 /// From this many gaps times ops on, gaps are looked at in batches.
 constexpr std::size_t kMuch = 16'000'000;
+/// How often it is tried there to let some return.
+constexpr std::size_t kMostReturns = 600;
 /// How many changes in a row may turn out to be useless.
 constexpr std::size_t kPatience = 24;
 
@@ -220,18 +222,26 @@ void JointSearch::Relax(Scored* state, const IsOver& is_over) {
     order.emplace_back(-cost / static_cast<double>(SizeOf(g)), g);
   }
   std::sort(order.begin(), order.end());
-  const std::size_t most = !IsSmall() ? 400 : order.size();
-  for (std::size_t k = 0; k < std::min(most, order.size()) && !is_over(); ++k) {
-    Choice& choice = state->choices.gaps[order[k].second];
-    const Choice before = choice;
-    choice = Choice::kKeep;
+  // One by one, or, where there are many, as many at once as can return.
+  std::size_t batch = IsSmall() ? 1 : std::max<std::size_t>(1, order.size() / 64);
+  std::size_t left = IsSmall() ? order.size() : kMostReturns;
+  for (std::size_t k = 0; k < order.size() && left > 0 && !is_over(); --left) {
+    const std::size_t end = std::min(k + batch, order.size());
+    std::vector<Choice> before;
+    for (std::size_t i = k; i < end; ++i) {
+      before.push_back(std::exchange(state->choices.gaps[order[i].second], Choice::kKeep));
+    }
     Worth worth;
     if (Time(state->choices, &worth, state->worth.time_ns) && worth.time_ns < Worth::kNoTime &&
         worth.time_ns <= state->worth.time_ns) {
       state->worth = worth;
-    } else {
-      choice = before;
+      k = end;
+      if (!IsSmall()) batch *= 2;
+      continue;
     }
+    for (std::size_t i = k; i < end; ++i) state->choices.gaps[order[i].second] = before[i - k];
+    if (batch == 1) ++k;
+    batch = std::max<std::size_t>(1, batch / 2);
   }
 }
 

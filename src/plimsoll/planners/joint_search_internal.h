@@ -121,6 +121,7 @@ class JointSearch {
   void Turn(std::size_t gap, bool exchange, Choices* choices);
   void Return(std::size_t gap, int others, bool stay_too, Choices* choices);
   void Change(Choices* choices);
+  void Improve(Scored* state, Scored* best, std::int64_t evaluations, const IsOver& is_over);
   void NoteBest(Scored* state, Scored* best);
 
   const plan::Rewriter& rewriter_;

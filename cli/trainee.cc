@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/trainee.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plimsoll/base/error.h"
+#include "plimsoll/exec/trace_recorder.h"
+#include "plimsoll/nn/checkpoint.h"
+#include "plimsoll/nn/data.h"
+#include "plimsoll/nn/kmeans.h"
+#include "plimsoll/nn/onednn/library.h"
+
+namespace plimsoll::cli {
+namespace {
+
+class NetworkTrainee final : public Trainee {
+ public:
+  NetworkTrainee(const ModelSettings& settings, const TraineeOptions& options)
+      : model_(ReadModel(settings)),
+        options_(options),
+        library_(nn::MakeOneDnnLibrary()),
+        data_(nn::OpenData(options.data, model_.network, model_.data, options.seed)) {
+    const nn::Program program = LowerModel(model_, library_.get());
+    peak_bytes_ = nn::Measure(program).peak;
+    largest_op_ = FindLargestOp(program);
+  }
+
+  std::string Describe() const override {
+    return fmt::format("{}, batch {}, on {}: {} parameters", model_.name, model_.batch,
+                       data_->Describe(), nn::TrainedParameterCount(model_.network));
+  }
+  std::string name() const override { return model_.name; }
+  std::int64_t batch() const override { return model_.batch; }
+  Bytes peak_bytes() const override { return peak_bytes_; }
+  LargestOp largest_op() const override { return largest_op_; }
+
+  void Begin(exec::Device* device) override {
+    nn::TrainOptions train;
+    train.batch = model_.batch;
+    train.optimizer = model_.optimizer;
+    train.learning_rate = options_.learning_rate;
+    train.seed = options_.seed;
+    trainer_ = std::make_unique<nn::Trainer>(device, library_.get(), model_.network, train);
+  }
+  double Step() override {
+    return static_cast<double>(trainer_->Step(data_->TrainBatch(trainer_->step(), model_.batch)));
+  }
+  std::int64_t steps() const override { return trainer_->step(); }
+
+  std::optional<nn::Evaluation> Evaluate(std::int64_t batches) override {
+    nn::Evaluation all;
+    double loss = 0;
+    for (std::int64_t k = 0; k < batches; ++k) {
+      const nn::Evaluation part = trainer_->Evaluate(data_->TestBatch(k, model_.batch));
+      loss += static_cast<double>(part.loss) * static_cast<double>(part.rows);
+      all.correct += part.correct;
+      all.rows += part.rows;
+    }
+    if (all.rows > 0) all.loss = static_cast<float>(loss / static_cast<double>(all.rows));
+    return all;
+  }
+  void Load(const std::string& path) override { nn::LoadCheckpoint(path, trainer_.get()); }
+  void Save(const std::string& path) override { nn::SaveCheckpoint(path, trainer_.get()); }
+
+ private:
+  const ModelInput model_;
+  const TraineeOptions options_;
+  const std::unique_ptr<nn::KernelLibrary> library_;
+  const std::unique_ptr<nn::Dataset> data_;
+  Bytes peak_bytes_ = 0;
+  LargestOp largest_op_;
+  std::unique_ptr<nn::Trainer> trainer_;
+};
+
+/// The batch is the number of points.
+class KMeansTrainee final : public Trainee {
+ public:
+  KMeansTrainee(const ModelSettings& settings, const TraineeOptions& options) {
+    if (!options.data.empty()) throw Error("k-means has synthetic points only; leave --data out");
+    if (settings.batch > 0) options_.points = settings.batch;
+    if (settings.options.classes > 0) options_.clusters = settings.options.classes;
+    options_.seed = options.seed;
+    exec::TraceRecorder recorder;
+    nn::KMeans dry(&recorder, options_);
+    recorder.Start();
+    // Centroids of the first iteration are freed in the second.
+    for (int k = 0; k < 3; ++k) dry.Iterate();
+    peak_bytes_ = recorder.stats().peak_live_bytes;
+    FindLargest(recorder.Finish());
+  }
+
+  std::string Describe() const override {
+    return fmt::format("k-means of {} points with {} features in {} clusters", options_.points,
+                       options_.features, options_.clusters);
+  }
+  std::string name() const override { return "kmeans"; }
+  std::int64_t batch() const override { return options_.points; }
+  Bytes peak_bytes() const override { return peak_bytes_; }
+  LargestOp largest_op() const override { return largest_op_; }
+
+  void Begin(exec::Device* device) override {
+    kmeans_ = std::make_unique<nn::KMeans>(device, options_);
+  }
+  double Step() override {
+    ++steps_;
+    return kmeans_->Iterate();
+  }
+  std::int64_t steps() const override { return steps_; }
+  std::optional<nn::Evaluation> Evaluate(std::int64_t) override { return std::nullopt; }
+  void Load(const std::string&) override { throw Error("k-means has no checkpoints"); }
+  void Save(const std::string&) override { throw Error("k-means has no checkpoints"); }
+
+ private:
+  void FindLargest(const trace::Trace& trace) {
+    for (const trace::Op& op : trace.ops) {
+      std::vector<trace::VariableIndex> operands(trace.reads(op).begin(), trace.reads(op).end());
+      operands.insert(operands.end(), trace.writes(op).begin(), trace.writes(op).end());
+      std::sort(operands.begin(), operands.end());
+      operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
+      Bytes sum = 0;
+      for (const trace::VariableIndex v : operands) {
+        sum += AlignUp(trace.variables[static_cast<std::size_t>(v)].size_bytes, kDefaultAlignment);
+      }
+      if (sum > largest_op_.size_bytes) {
+        largest_op_ = {trace.op_names[static_cast<std::size_t>(op.name)], sum};
+      }
+    }
+  }
+
+  nn::KMeansOptions options_;
+  Bytes peak_bytes_ = 0;
+  LargestOp largest_op_;
+  std::unique_ptr<nn::KMeans> kmeans_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Trainee> OpenTrainee(const ModelSettings& model, const TraineeOptions& options) {
+  if (model.model == "kmeans") return std::make_unique<KMeansTrainee>(model, options);
+  return std::make_unique<NetworkTrainee>(model, options);
+}
+
+}  // namespace plimsoll::cli

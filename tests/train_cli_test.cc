@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of training as a contract.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli_for_test.h"
+
+namespace plimsoll {
+namespace {
+
+using json = Json;
+
+class TrainCliTest : public CliTest {
+ protected:
+  /// A small network, and a planner that does the same each time.
+  static constexpr const char* kSmall =
+      "train --model resnet20 --narrow 4 --image-size 16 --batch 4"
+      " --evaluations 20 ";
+  json Train(const std::string& arguments, int steps = 8) const {
+    const Result result = Run(kSmall + arguments + " --steps " + std::to_string(steps) + " --json");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  }
+};
+
+TEST_F(TrainCliTest, ALimitChangesNoLoss) {
+  const json unlimited = Train("");
+  EXPECT_EQ(unlimited.at("losses").size(), 8U);
+  EXPECT_TRUE(unlimited.at("limit_bytes").is_null());
+  EXPECT_TRUE(unlimited.at("overhead_predicted").is_null());
+  for (const std::string limit : {"80%", "50%", "35%"}) {
+    const json limited = Train("--limit " + limit);
+    EXPECT_EQ(limited.at("losses"), unlimited.at("losses")) << limit;
+    EXPECT_LE(limited.at("peak_footprint_bytes"), limited.at("limit_bytes"));
+    EXPECT_EQ(limited.at("peak_load_bytes"), unlimited.at("peak_load_bytes"));
+    EXPECT_EQ(limited.at("planner"), "joint");
+    EXPECT_GE(limited.at("planned_iterations"), 4);
+    EXPECT_GT(limited.at("iteration_ms"), 0);
+    for (const char* key : {"overhead_predicted", "overhead_measured", "drifts", "replans"}) {
+      EXPECT_TRUE(limited.at(key).is_number()) << key;
+    }
+  }
+}
+
+TEST_F(TrainCliTest, EvaluationsAreServedUnderTheLimitToo) {
+  const json run = Train("--limit 60% --evaluate-every 2 --evaluation-batches 2");
+  EXPECT_EQ(run.at("evaluations").size(), 4U);
+  EXPECT_EQ(run.at("plans"), 2);
+  EXPECT_EQ(run.at("replans"), 1);
+  EXPECT_LE(run.at("peak_footprint_bytes"), run.at("limit_bytes"));
+}
+
+TEST_F(TrainCliTest, WhatItWritesOthersRead) {
+  const std::string trace = Path("r.trace.gz");
+  const std::string plan = Path("r.plan");
+  const std::string timeline = Path("r.csv");
+  Train("--limit 60% --trace-out " + trace + " --plan-out " + plan + " --timeline-out " + timeline);
+  EXPECT_EQ(Run("check " + plan + " --trace " + trace).exit_code, 0);
+  const Result summary = Run("trace " + trace + " --json");
+  EXPECT_EQ(summary.exit_code, 0) << summary.err;
+  EXPECT_TRUE(json::parse(summary.out).at("repeats"));
+  EXPECT_NE(Read("r.csv").find("measured_end_ns"), std::string::npos);
+}
+
+TEST_F(TrainCliTest, ACheckpointGoesOnWhereItWasLeft) {
+  const json whole = Train("");
+  const std::string file = Path("half.checkpoint");
+  Train("--save " + file, 4);
+  const json second = Train("--limit 60% --load " + file, 4);
+  for (std::size_t k = 0; k < 4; ++k) {
+    EXPECT_EQ(second.at("losses")[k], whole.at("losses")[k + 4]) << k;
+  }
+}
+
+TEST_F(TrainCliTest, WithoutPlimsollTheLimitIsTheEnd) {
+  const Result result = Run(std::string(kSmall) + "--limit 60% --plain");
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.err.find("out of memory"), std::string::npos) << result.err;
+}
+
+TEST_F(TrainCliTest, ALimitBelowOneOpIsRefusedWithItsName) {
+  const Result result = Run(std::string(kSmall) + "--limit 1% --json");
+  EXPECT_EQ(result.exit_code, 1);
+  const json answer = json::parse(result.out);
+  EXPECT_FALSE(answer.at("fits"));
+  EXPECT_GT(answer.at("smallest_limit_bytes"), answer.at("limit_bytes"));
+  EXPECT_NE(result.err.find("needs by itself"), std::string::npos) << result.err;
+}
+
+TEST_F(TrainCliTest, KMeansTrainsToo) {
+  const Result result =
+      Run("train --model kmeans --batch 500 --steps 12 --limit 150%"
+          " --evaluations 10 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json run = json::parse(result.out);
+  EXPECT_LT(run.at("losses")[11], run.at("losses")[0]);
+}
+
+TEST_F(TrainCliTest, BadInputIsRefused) {
+  EXPECT_EQ(Run("train").exit_code, 2);
+  EXPECT_EQ(Run("train --model resnt20").exit_code, 2);
+  EXPECT_EQ(Run("train --model resnet20 --batch 0").exit_code, 2);
+  EXPECT_EQ(Run("train --model resnet20 --limit half").exit_code, 2);
+  EXPECT_EQ(Run("train --model resnet20 --device tpu").exit_code, 2);
+  EXPECT_EQ(Run(std::string(kSmall) + "--limit 60% --planner nobody").exit_code, 2);
+  EXPECT_EQ(Run("train --model " + Write("bad.json", "{")).exit_code, 3);
+  EXPECT_EQ(Run("train --model resnet20 --data " + Write("short.bin", "abc")).exit_code, 3);
+  EXPECT_EQ(Run(std::string(kSmall) + "--load " + Write("bad.checkpoint", "?")).exit_code, 3);
+}
+
+}  // namespace
+}  // namespace plimsoll
