@@ -50,7 +50,9 @@ class TightPlanner {
     // Dives use no gaps but those around the end of a cycle.
     const bool small = reduced_.items.size() <= kLarge;
     if (!Done() && (reduced_.has_fixed || (reduced_.has_gaps && small))) TryInOrder();
-    if (!Done() && !GoodEnough() && BestHeight() > bound_) SearchCores();
+    // Completing a core of so many is not counted in nodes, and takes minutes.
+    const bool searchable = options_.node_budget < 0 || reduced_.items.size() <= kMostPerNode;
+    if (!Done() && !GoodEnough() && BestHeight() > bound_ && searchable) SearchCores();
     if (!Done() && !GoodEnough() && options_.node_budget < 0) TryRivals();
     best_.lower_bound_bytes = BoundBytes();
     return std::move(best_);
@@ -251,6 +253,7 @@ class TightPlanner {
   static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kLarge = 10'000;
   static constexpr std::size_t kHuge = 200'000;
+  static constexpr std::size_t kMostPerNode = 100'000;
   static constexpr double kGoodEnough = 1.005;
 
   const Problem& problem_;

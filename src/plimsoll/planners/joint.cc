@@ -44,6 +44,10 @@ constexpr double kSearchEnd = 0.6;
 constexpr std::size_t kField = 3;
 /// Longer iterations are not looked at as chains: that takes too long.
 constexpr std::size_t kMostChainOps = 1000;
+/// In iterations longer than this, replays reach back so many ops at most: without an end, a chain
+/// of them is as long as the network, and trying one takes a time that grows with its square.
+constexpr std::size_t kHugeOps = 50'000;
+constexpr plan::OpIndex kHugeHorizon = 24;
 /// Of the target, what is given up if a plan cannot be placed.
 constexpr double kGiveUp = 0.006;
 constexpr double kGiveUpFirst = 0.02;
@@ -78,7 +82,8 @@ class Joint {
 
   Attempt Run() {
     search_.set_target(question_.options.limit_bytes);
-    std::size_t next = 0;
+    std::size_t next = IsHuge() ? kStarts.size() : 0;
+    if (IsHuge() && MayDoWithoutSwaps()) best_ = Begin({0.6, false, kHugeHorizon});
     while (next < kStarts.size() && best_.worth.time_ns == Worth::kNoTime) {
       best_ = Begin(kStarts[next++]);
     }
@@ -93,11 +98,22 @@ class Joint {
       if (made_->plan() == nullptr) return std::move(*made_);
       made_ns_ = sim::Simulate(*made_->plan()).iteration_ns;
     }
-    if (!IsStopped()) TakeBetterRival();
+    if (!IsStopped() && !IsHuge()) TakeBetterRival();
     return std::move(*made_);
   }
 
  private:
+  bool IsHuge() const { return question_.problem.ops.size() > kHugeOps; }
+
+  /// Whether what is persistent, which cannot be rebuilt, is within the limit.
+  bool MayDoWithoutSwaps() const {
+    Bytes sum = 0;
+    for (const plan::Variable& variable : question_.problem.variables) {
+      if (variable.persistent()) sum += variable.size_bytes;
+    }
+    return sum < question_.options.limit_bytes;
+  }
+
   bool IsStopped() const { return question_.options.stop && question_.options.stop(); }
 
   /// How much of the budget is spent.
@@ -213,6 +229,7 @@ class Joint {
   /// Everything goes to the host, and what is better rebuilt is rebuilt.
   Scored LastResort() {
     Scored state = Empty();
+    if (IsHuge()) state.choices.horizon = kHugeHorizon;
     search_.SwapAll(&state);
     search_.Time(state.choices, &state.worth);
     if (state.worth.time_ns < Worth::kNoTime) search_.ConvertBack(&state, Until(1));
