@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -58,6 +59,10 @@ struct StepRecord {
   exec::Service service = exec::Service::kUnlimited;
 };
 
+constexpr std::size_t kAllSteps = std::numeric_limits<std::size_t>::max();
+/// What the overhead in the line of a step is the median of.
+constexpr std::size_t kStepsShown = 101;
+
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
@@ -71,6 +76,7 @@ class Run {
       : options_(options),
         planner_(ParsePlanner("--planner", options.planner)),
         trainee_(OpenTrainee(options.model, options.trainee)) {
+    CheckOutputs();
     if (options.limit) {
       limit_bytes_ = ParseLimit("--limit", *options.limit, trainee_->peak_bytes());
     }
@@ -88,15 +94,25 @@ class Run {
     EndLine();
     if (interrupt.requested()) fmt::print(stderr, "plimsoll: interrupted\n");
     if (options_.timeline_out) WriteTimeline();
-    WriteFiles();
     Report();
     if (options_.save) trainee_->Save(*options_.save);
-    // Before the device goes.
-    trainee_.reset();
+    WriteFiles();
     return ExitCode::kDone;
   }
 
  private:
+  /// Refuses at once what could not be written in the end.
+  void CheckOutputs() const {
+    const bool wants_plan = options_.trace_out || options_.plan_out || options_.timeline_out;
+    if (wants_plan && (!options_.limit || options_.plain)) {
+      throw CLI::ValidationError("--trace-out, --plan-out, --timeline-out",
+                                 "need a --limit to plan for, without --plain");
+    }
+    if ((options_.save || options_.load) && !trainee_->has_checkpoints()) {
+      throw CLI::ValidationError("--save, --load", "this model has no checkpoints");
+    }
+  }
+
   /// Says so if an op by itself exceeds the limit.
   bool CanFit() {
     const LargestOp largest = trainee_->largest_op();
@@ -155,6 +171,7 @@ class Run {
     // The last one but one, so that all of its copies have been issued when it is looked at.
     const bool measures = options_.timeline_out && std::ssize(steps_) == options_.steps - 2;
     if (measures && managed_ != nullptr) managed_->MeasureNextIteration();
+    trainee_->Prepare();
     const Stopwatch watch;
     StepRecord step;
     step.loss = trainee_->Step();
@@ -189,7 +206,7 @@ class Run {
                                    step.ms, FormatBytes(stats.footprint_bytes));
     if (managed_ != nullptr) {
       line += fmt::format(" of {}  {}", FormatBytes(limit_bytes_), exec::Name(step.service));
-      if (const std::optional<double> overhead = MeasuredOverhead()) {
+      if (const std::optional<double> overhead = MeasuredOverhead(kStepsShown)) {
         line += fmt::format("  {:+.1f} %", 100 * *overhead);
       }
     }
@@ -210,9 +227,11 @@ class Run {
   /// The iteration that is, or was last, served by a plan.
   const exec::Pattern* served() const { return managed_ == nullptr ? nullptr : managed_->served(); }
 
-  std::vector<double> PlannedTimes() const {
+  /// Of the last so many steps.
+  std::vector<double> PlannedTimes(std::size_t most) const {
     std::vector<double> times;
-    for (std::size_t k = 1; k < steps_.size(); ++k) {
+    for (std::size_t k = std::max<std::size_t>(1, steps_.size() - std::min(most, steps_.size()));
+         k < steps_.size(); ++k) {
       const bool planned = steps_[k].service == exec::Service::kPlanned &&
                            steps_[k - 1].service == exec::Service::kPlanned;
       if (planned) times.push_back(steps_[k].ms);
@@ -234,8 +253,8 @@ class Run {
   }
 
   /// Of planned steps over the sum of the ops' times, as they were recorded.
-  std::optional<double> MeasuredOverhead() const {
-    const std::vector<double> times = PlannedTimes();
+  std::optional<double> MeasuredOverhead(std::size_t most = kAllSteps) const {
+    const std::vector<double> times = PlannedTimes(most);
     if (served() == nullptr || times.empty()) return std::nullopt;
     return Median(times) / UnlimitedMs() - 1;
   }
@@ -253,21 +272,28 @@ class Run {
     cli::WriteTimeline(*options_.timeline_out, served()->plan(), served()->predicted(), *measured);
   }
 
+  /// A plan that is missing is no reason to lose what was trained.
   void WriteFiles() {
-    if (options_.plan_out) {
-      if (served() == nullptr) throw Error("no plan was made: take more steps, or give a limit");
-      plan::WritePlan(served()->plan(), *options_.plan_out);
+    if (!options_.plan_out && !options_.trace_out) return;
+    if (served() == nullptr) {
+      fmt::print(stderr, "plimsoll: no plan was made, so none is written; take more steps\n");
+      return;
     }
-    if (options_.trace_out) {
-      if (served() == nullptr) throw Error("no iteration was recorded: give a limit");
-      trace::WriteTrace(exec::Repeat(served()->iteration(), 3), *options_.trace_out);
+    if (options_.plan_out) plan::WritePlan(served()->plan(), *options_.plan_out);
+    if (!options_.trace_out) return;
+    if (served()->iteration().events.empty()) {
+      fmt::print(stderr,
+                 "plimsoll: iterations of {} are not closed, so no trace of one is written\n",
+                 trainee_->name());
+      return;
     }
+    trace::WriteTrace(exec::Repeat(served()->iteration(), 3), *options_.trace_out);
   }
 
   void Report() const {
     std::vector<double> all;
     for (const StepRecord& step : steps_) all.push_back(step.ms);
-    const std::vector<double> planned = PlannedTimes();
+    const std::vector<double> planned = PlannedTimes(kAllSteps);
     const double typical = Median(planned.empty() ? all : planned);
     const exec::DeviceStats stats = device_->stats();
     if (options_.json) {

@@ -44,9 +44,8 @@ class NetworkTrainee final : public Trainee {
     train.seed = options_.seed;
     trainer_ = std::make_unique<nn::Trainer>(device, library_.get(), model_.network, train);
   }
-  double Step() override {
-    return static_cast<double>(trainer_->Step(data_->TrainBatch(trainer_->step(), model_.batch)));
-  }
+  void Prepare() override { next_ = data_->TrainBatch(trainer_->step(), model_.batch); }
+  double Step() override { return static_cast<double>(trainer_->Step(next_)); }
   std::int64_t steps() const override { return trainer_->step(); }
 
   std::optional<nn::Evaluation> Evaluate(std::int64_t batches) override {
@@ -61,6 +60,7 @@ class NetworkTrainee final : public Trainee {
     if (all.rows > 0) all.loss = static_cast<float>(loss / static_cast<double>(all.rows));
     return all;
   }
+  bool has_checkpoints() const override { return true; }
   void Load(const std::string& path) override { nn::LoadCheckpoint(path, trainer_.get()); }
   void Save(const std::string& path) override { nn::SaveCheckpoint(path, trainer_.get()); }
 
@@ -72,6 +72,7 @@ class NetworkTrainee final : public Trainee {
   Bytes peak_bytes_ = 0;
   LargestOp largest_op_;
   std::unique_ptr<nn::Trainer> trainer_;
+  nn::Batch next_;
 };
 
 /// The batch is the number of points.
@@ -109,6 +110,7 @@ class KMeansTrainee final : public Trainee {
   }
   std::int64_t steps() const override { return steps_; }
   std::optional<nn::Evaluation> Evaluate(std::int64_t) override { return std::nullopt; }
+  bool has_checkpoints() const override { return false; }
   void Load(const std::string&) override { throw Error("k-means has no checkpoints"); }
   void Save(const std::string&) override { throw Error("k-means has no checkpoints"); }
 

@@ -30,12 +30,15 @@ class Trainee {
 
   /// Allocates what is persistent. The device outlives it.
   virtual void Begin(exec::Device* device) = 0;
-  /// One iteration; returns what it minimises. REQUIRES: Begin().
+  /// Makes the data of the next iteration.
+  virtual void Prepare() {}
+  /// One iteration; returns what it minimises. REQUIRES: Begin(), Prepare().
   virtual double Step() = 0;
   virtual std::int64_t steps() const = 0;
   /// Over so many batches of held-out data; nothing if there is none.
   virtual std::optional<nn::Evaluation> Evaluate(std::int64_t batches) = 0;
-  /// Checkpoints. Throw Error if there is no such thing.
+  virtual bool has_checkpoints() const = 0;
+  /// REQUIRES: has_checkpoints().
   virtual void Load(const std::string& path) = 0;
   virtual void Save(const std::string& path) = 0;
 };

@@ -63,7 +63,8 @@ struct DeviceStats {
   Bytes limit_bytes = 0;  ///< Of the arena; 0 if there is none.
   Bytes live_bytes = 0;   ///< Of all live blocks, wherever they are.
   Bytes peak_live_bytes = 0;
-  Bytes footprint_bytes = 0;  ///< The highest top of what is on the device now.
+  Bytes footprint_bytes =
+      0;  ///< The highest top of what is on the device now; of the plan, in planned service.
   Bytes peak_footprint_bytes = 0;
   Bytes host_bytes = 0;  ///< Of the slab that evicted blocks go to.
   std::int64_t execs = 0;

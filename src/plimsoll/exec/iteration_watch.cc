@@ -5,8 +5,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "plimsoll/plan/signature.h"
-
 namespace plimsoll::exec {
 namespace {
 
@@ -16,6 +14,8 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 constexpr trace::EventIndex kMostEvents = 1 << 20;
 /// How many more times than rightly an iteration may be expected wrongly before it is no more.
 constexpr std::int64_t kPatience = 2;
+/// Hits beyond these are forgotten, so that a program that has changed is soon believed.
+constexpr std::int64_t kMostHits = 8;
 constexpr std::size_t kMostSuccessors = 4096;
 /// After so many iterations in a row of which something is left when they end, marks are ignored.
 constexpr int kMostOpen = 3;
@@ -70,10 +70,8 @@ void IterationWatch::Resume(const Follower& follower, const std::map<Block, Byte
       recorder_.Free(block_of(step.variable));
     } else {
       const plan::Op& op = problem.ops[At(step.op)];
-      const std::string& name = problem.op_names[At(op.name)];
-      const std::string_view plain = std::string_view(name).substr(0, name.find('#'));
       const trace::OpIndex recorded = recorder_.Exec(
-          {.name = plain, .phase = op.phase, .traits = op.traits}, blocks_of(problem.reads(op)),
+          {.name = step.name, .phase = op.phase, .traits = op.traits}, blocks_of(problem.reads(op)),
           blocks_of(problem.writes(op).first(At(step.write_count))));
       recorder_.SetDuration(recorded, op.duration_ns);
     }
@@ -88,7 +86,7 @@ void IterationWatch::Malloc(Block block, Bytes size_bytes) {
     return;
   }
   recorder_.Malloc(block, size_bytes);
-  if (!detector_) return;
+  if (!detector_) return GiveUpMarksIfEndless();
   detector_->Malloc(recorder_.IndexOf(block), size_bytes);
   FollowPeriod();
 }
@@ -102,7 +100,7 @@ void IterationWatch::Free(Block block) {
   }
   const trace::VariableIndex index = recorder_.IndexOf(block);
   recorder_.Free(block);
-  if (!detector_) return;
+  if (!detector_) return GiveUpMarksIfEndless();
   detector_->Free(index);
   FollowPeriod();
 }
@@ -120,13 +118,21 @@ void IterationWatch::Exec(const OpInfo& info, std::span<const Block> reads,
   }
   const trace::OpIndex op = recorder_.Exec(info, reads, writes);
   recorder_.SetDuration(op, duration_ns);
-  if (!detector_) return;
+  if (!detector_) return GiveUpMarksIfEndless();
   std::vector<trace::VariableIndex> read_indices;
   std::vector<trace::VariableIndex> write_indices;
   for (const Block block : reads) read_indices.push_back(recorder_.IndexOf(block));
   for (const Block block : writes) write_indices.push_back(recorder_.IndexOf(block));
   detector_->Exec(HashOf(info.name), read_indices, write_indices);
   FollowPeriod();
+}
+
+/// An iteration that goes on and on is none: the marks are of something else.
+void IterationWatch::GiveUpMarksIfEndless() {
+  if (!marked_ || recorder_.event_count() <= kMostEvents) return;
+  marked_ = false;
+  open_iterations_ = kMostOpen;
+  Lose();
 }
 
 /// The program is no longer where the shadow is: it is to be found anew.
@@ -145,9 +151,9 @@ void IterationWatch::FollowPeriod() {
   if (!period || period->iterations() < std::max<std::int64_t>(options_.recordings, 2)) return;
   // To cut takes time in proportion to all that was recorded.
   next_cut_ = recorder_.event_count() + recorder_.event_count() / 4;
-  std::optional<Steps> steps = CutSteps(recorder_.trace(), *period);
+  std::optional<Steps> steps = CutSteps(recorder_.trace(), *period, recorder_.plain_names());
   if (!steps || steps->problem.ops.empty()) return;
-  const std::uint64_t signature = plan::Signature(steps->problem);
+  const std::uint64_t signature = SignatureOf(*steps);
   std::shared_ptr<Pattern> pattern = Find(signature);
   if (pattern == nullptr) {
     pattern = Add(signature, {});
@@ -219,10 +225,17 @@ void IterationWatch::FinishRecording() {
   pattern->last_used = ++clock_;
   Remember(hash);
   if (pattern->state() != Pattern::State::kCounting) return;
-  pattern->See(recorder_.trace());
-  if (pattern->seen() < options_.recordings) return;
+  pattern->See(recorder_.trace(), recorder_.plain_names());
+  if (pattern->seen() < options_.recordings || IsPlanning()) return;
   pattern->Plan(options_.planning, options_.plan_at_once);
   ++plans_made_;
+}
+
+/// One search at a time: the processor is there to train.
+bool IterationWatch::IsPlanning() const {
+  return std::any_of(patterns_.begin(), patterns_.end(), [](const auto& pattern) {
+    return pattern->state() == Pattern::State::kPlanning;
+  });
 }
 
 std::optional<IterationWatch::Entry> IterationWatch::Due() {
@@ -254,6 +267,11 @@ bool IterationWatch::IsInPlace(const Pattern& pattern) const {
 std::shared_ptr<Pattern> IterationWatch::Expected(std::string_view tag) {
   std::shared_ptr<Pattern> latest;
   const auto successor = successors_.find(last_two_);
+  if (successor != successors_.end()) {
+    // What is known to come but is not planned yet is not served by the plan of something else.
+    const std::shared_ptr<Pattern> known = Find(successor->second);
+    if (known && known->tag() == tag && known->state() != Pattern::State::kReady) return nullptr;
+  }
   for (const auto& pattern : patterns_) {
     const bool reliable = pattern->misses <= pattern->hits + kPatience;
     if (pattern->tag() != tag || !reliable || pattern->state() != Pattern::State::kReady) continue;
@@ -266,7 +284,7 @@ std::shared_ptr<Pattern> IterationWatch::Expected(std::string_view tag) {
 }
 
 void IterationWatch::NoteHit(Pattern* pattern) {
-  ++pattern->hits;
+  pattern->hits = std::min(pattern->hits + 1, kMostHits);
   pattern->last_used = ++clock_;
   if (marked_) Remember(pattern->hash());
 }

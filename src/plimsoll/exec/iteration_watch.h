@@ -81,6 +81,8 @@ class IterationWatch {
   std::unique_ptr<Follower> FollowerFromHere(const Steps& steps) const;
   void Lose();
   /// With marks.
+  void GiveUpMarksIfEndless();
+  bool IsPlanning() const;
   void FinishRecording();
   bool IsInPlace(const Pattern& pattern) const;
 

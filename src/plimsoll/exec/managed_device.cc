@@ -36,10 +36,11 @@ ManagedDevice::ManagedDevice(device::Backend* backend, ManagedOptions options)
     throw Error(fmt::format("a limit of {} bytes leaves no room for anything; give more",
                             planning.limit_bytes));
   }
-  arena_ = backend_.AllocateDevice(planning.limit_bytes);
+  arena_ = {backend_.AllocateDevice(planning.limit_bytes),
+            [this](std::byte* arena) { backend_.FreeDevice(arena); }};
   ledger_ = std::make_unique<Ledger>(planning.limit_bytes, options.ledger);
   host_slab_ = std::make_unique<HostSlab>(&backend_, planning.host_limit_bytes);
-  memory_ = std::make_unique<OnDemandMemory>(&backend_, arena_, planning.limit_bytes,
+  memory_ = std::make_unique<OnDemandMemory>(&backend_, arena_.get(), planning.limit_bytes,
                                              host_slab_.get(), ledger_.get());
   begun_ = backend_.CreateEvent();
   ended_ = backend_.CreateEvent();
@@ -59,7 +60,6 @@ ManagedDevice::~ManagedDevice() {
   memory_.reset();
   host_slab_.reset();
   if (slab_ != nullptr) backend_.FreeHost(slab_);
-  backend_.FreeDevice(arena_);
 }
 
 ManagedDevice::Held& ManagedDevice::Find(Block block) {
@@ -136,8 +136,15 @@ void ManagedDevice::Exec(const OpInfo& info, std::span<const Block> reads,
   if (planned() && !follower_->Expects(info, reads, writes)) Drift(fmt::format("op {}", info.name));
   ++stats_.execs;
   if (planned()) {
-    served_->runner().Run(follower_->op(), std::move(function));
+    try {
+      served_->runner().Run(follower_->op(), std::move(function));
+    } catch (const DeviceError&) {
+      // The books say that a copy was made which was not.
+      broken_ = true;
+      throw;
+    }
     follower_->Pass();
+    called_ = true;
     CountIfOver();
     return;
   }
@@ -186,7 +193,9 @@ void ManagedDevice::EndIteration(std::string_view next) {
     EnterIfDue();
     return;
   }
+  if (!called_) return;
   ++stats_.planned_iterations;
+  called_ = false;
   watch_.NoteHit(served_.get());
   if (watch_.Expected(next) == served_) return;
   Leave();
@@ -195,7 +204,15 @@ void ManagedDevice::EndIteration(std::string_view next) {
   EnterIfDue();
 }
 
-void ManagedDevice::Synchronize() { backend_.Synchronize(); }
+void ManagedDevice::Synchronize() {
+  CheckUsable();
+  try {
+    backend_.Synchronize();
+  } catch (const DeviceError&) {
+    broken_ = true;
+    throw;
+  }
+}
 
 void ManagedDevice::EnterIfDue() {
   std::optional<IterationWatch::Entry> entry = watch_.Due();
@@ -221,7 +238,16 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
       entry.pattern->GiveUp(error.what());
       return;
     }
-    if (slab_ != nullptr) backend_.FreeHost(slab_);
+    if (slab_ != nullptr) {
+      try {
+        // An attempt to begin a plan may have failed and left contents there.
+        memory_->Settle();
+      } catch (const OutOfMemory&) {
+        backend_.FreeHost(larger);
+        return;
+      }
+      backend_.FreeHost(slab_);
+    }
     slab_ = larger;
     slab_bytes_ = plan.host_bytes;
   }
@@ -235,9 +261,11 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
     broken_ = true;
     throw;
   }
+  broken_ = true;
   memory_->Clear();
   for (auto& [block, held] : blocks_) held.storage = kNoBlock;
-  entry.pattern->runner().Enter({&backend_, arena_, slab_, ledger_.get()});
+  entry.pattern->runner().Enter({&backend_, arena_.get(), slab_, ledger_.get()});
+  broken_ = false;
   served_ = std::move(entry.pattern);
   follower_ = std::move(entry.follower);
   stats_.service = Service::kPlanned;
@@ -251,6 +279,7 @@ void ManagedDevice::Arrange(const IterationWatch::Entry& entry) {
   for (std::size_t w = 0; w < runner.scene().size(); ++w) {
     const Whereabouts& where = runner.scene()[w];
     if (!where.anywhere()) continue;
+    PLIMSOLL_CHECK(runner.holds()[w] >= 0, fmt::format("scratch {} has content", w));
     const Block block = entry.follower.blocks()[At(runner.holds()[w])];
     PLIMSOLL_CHECK(block != kNoBlock, fmt::format("variable {} of the plan has no block", w));
     Target target{.block = Find(block).storage};
@@ -276,23 +305,23 @@ void ManagedDevice::Leave() {
   broken_ = true;
   backend_.Synchronize();
   PlanRunner& runner = served_->runner();
+  if (!measured_) measured_ = runner.TakeMeasured();
   std::vector<Whereabouts> contents = runner.now();
   const std::vector<PlanRunner::PendingReplay> replays = runner.PendingReplays();
   runner.Leave();
   std::vector<Block> storages = TakeBack(contents);
   Rebuild(replays, &storages, &contents);
-  for (std::size_t v = 0; v < follower_->blocks().size(); ++v) {
-    const Block block = follower_->blocks()[v];
-    if (block == kNoBlock) continue;
-    // A malloc that was not expected has a number, but is not held yet.
+  const std::vector<Block>& blocks = follower_->blocks();
+  for (std::size_t w = 0; w < storages.size(); ++w) {
+    const plan::VariableIndex v = runner.holds()[w];
+    if (v < 0 || storages[w] == kNoBlock || blocks[At(v)] == kNoBlock) continue;
+    if (contents[w].version != runner.versions()[At(v)]) continue;
+    Held& held = Find(blocks[At(v)]);
+    if (held.storage == kNoBlock) held.storage = std::exchange(storages[w], kNoBlock);
+  }
+  for (const Block block : blocks) {
+    if (block == kNoBlock || Find(block).storage != kNoBlock) continue;
     Held& held = Find(block);
-    for (std::size_t w = 0; w < storages.size(); ++w) {
-      if (runner.holds()[w] != static_cast<plan::VariableIndex>(v)) continue;
-      if (storages[w] == kNoBlock || contents[w].version != runner.versions()[v]) continue;
-      held.storage = std::exchange(storages[w], kNoBlock);
-      break;
-    }
-    if (held.storage != kNoBlock) continue;
     held.storage = NewStorage();
     memory_->Add(held.storage, held.size_bytes);
   }
@@ -377,8 +406,8 @@ void ManagedDevice::MeasureNextIteration() {
 }
 
 std::optional<sim::Timeline> ManagedDevice::TakeMeasured() {
-  if (!planned()) return std::nullopt;
-  return served_->runner().TakeMeasured();
+  if (planned() && !measured_) measured_ = served_->runner().TakeMeasured();
+  return std::exchange(measured_, std::nullopt);
 }
 
 void ManagedDevice::CopyToDevice(std::byte* device, const void* data, Bytes size_bytes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -99,7 +100,7 @@ class ManagedDevice final : public Device {
                std::vector<Whereabouts>* contents);
 
   device::Backend& backend_;
-  std::byte* arena_ = nullptr;
+  std::unique_ptr<std::byte, std::function<void(std::byte*)>> arena_;
   std::byte* slab_ = nullptr;  // Where planned service copies to.
   Bytes slab_bytes_ = 0;
   std::unique_ptr<Ledger> ledger_;
@@ -116,7 +117,9 @@ class ManagedDevice final : public Device {
   std::optional<Follower> follower_;  // In planned service.
   std::string last_drift_;
   bool program_marks_ = false;  // Whether the program says where its iterations end.
-  bool broken_ = false;         // A change of service failed half-way: contents are lost.
+  bool called_ = false;         // Whether an op was run since the last mark.
+  bool broken_ = false;         // Contents are lost.
+  std::optional<sim::Timeline> measured_;
   DeviceStats stats_;
 };
 

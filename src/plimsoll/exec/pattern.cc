@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <system_error>
 #include <utility>
 
-#include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/exec/recorder.h"
 #include "plimsoll/plan/load_profile.h"
@@ -29,16 +30,27 @@ void StepBack() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10)
 
 }  // namespace
 
+std::uint64_t SignatureOf(const Steps& steps) {
+  std::uint64_t signature = plan::Signature(steps.problem);
+  for (const plan::Op& op : steps.problem.ops) {
+    const std::uint64_t traits = (op.traits.replayable ? 1U : 0U) | (op.traits.random ? 2U : 0U) |
+                                 std::uint64_t{op.traits.state_reads} << 2;
+    signature = (signature ^ traits) * 0x9e3779b97f4a7c15U;
+  }
+  return signature;
+}
+
 Pattern::~Pattern() {
   // A search ends at its next evaluation.
   *stop_ = true;
   if (making_.valid()) making_.wait();
 }
 
-void Pattern::See(const trace::Trace& iteration) {
+void Pattern::See(const trace::Trace& iteration, const std::vector<std::string>& plain_names) {
   ++seen_;
   if (seen_ == 1) {
     iteration_ = iteration;
+    plain_names_ = plain_names;
     return;
   }
   for (std::size_t k = 0; k < iteration_.ops.size(); ++k) {
@@ -50,7 +62,7 @@ void Pattern::See(const trace::Trace& iteration) {
 void Pattern::Plan(const PlanningOptions& options, bool wait) {
   const trace::Trace twice = Repeat(iteration_, 2);
   const auto events = std::ssize(twice.events);
-  std::optional<Steps> steps = CutSteps(twice, {events / 2, 0, events});
+  std::optional<Steps> steps = CutSteps(twice, {events / 2, 0, events}, plain_names_);
   if (steps && !steps->problem.ops.empty()) {
     Plan(*std::move(steps), options, wait);
   } else {
@@ -70,25 +82,34 @@ void Pattern::Plan(Steps steps, const PlanningOptions& options, bool wait) {
   asked.evaluations = options.evaluations;
   asked.seed = options.seed;
   asked.stop = [stop = stop_] { return stop->load(); };
-  state_ = State::kPlanning;
   const auto make = [planner, wait, problem = steps_->problem, machine = options.machine, asked] {
     if (!wait) StepBack();
-    const Stopwatch watch;
     Made made;
     made.outcome = planners::MakePlan(*planner, problem, machine, asked);
     if (made.outcome.plan) made.outcome.plan->signature = plan::Signature(problem);
-    made.seconds = watch.seconds();
     return made;
   };
-  making_ = std::async(std::launch::async, make);
+  try {
+    making_ = std::async(std::launch::async, make);
+  } catch (const std::system_error& error) {
+    // No thread to be had: slower, but right.
+    GiveUp(error.what());
+    return;
+  }
+  state_ = State::kPlanning;
   if (wait) making_.wait();
 }
 
 Pattern::State Pattern::state() {
   if (state_ != State::kPlanning) return state_;
   if (making_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return state_;
-  Made made = making_.get();
-  planning_seconds_ = made.seconds;
+  Made made;
+  try {
+    made = making_.get();
+  } catch (const std::exception& error) {
+    GiveUp(error.what());
+    return state_;
+  }
   outcome_ = std::move(made.outcome);
   if (outcome_.plan) {
     runner_ = std::make_unique<PlanRunner>(&*outcome_.plan);
@@ -101,10 +122,7 @@ Pattern::State Pattern::state() {
 }
 
 bool Pattern::Rename(Steps steps) {
-  if (!steps_ || steps.problem.variables.size() != steps_->problem.variables.size() ||
-      plan::Signature(steps.problem) != plan::Signature(steps_->problem)) {
-    return false;
-  }
+  if (!steps_ || SignatureOf(steps) != SignatureOf(*steps_)) return false;
   steps_ = std::make_unique<Steps>(std::move(steps));
   return true;
 }

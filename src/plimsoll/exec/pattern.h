@@ -24,6 +24,10 @@ struct PlanningOptions {
   std::uint64_t seed = 1;
 };
 
+/// Tells steps apart by all that a plan of theirs depends on: the problem's signature and what its
+/// ops allow.
+std::uint64_t SignatureOf(const Steps& steps);
+
 /// An iteration that has been seen, and what is known about it: counted until it is worth a plan,
 /// then planned on a thread of its own, then ready to be served.
 class Pattern {
@@ -36,7 +40,8 @@ class Pattern {
   Pattern& operator=(const Pattern&) = delete;
 
   /// Notes another recording of the iteration: of each op the shortest time counts.
-  void See(const trace::Trace& iteration);
+  /// `plain_names` as for CutSteps().
+  void See(const trace::Trace& iteration, const std::vector<std::string>& plain_names);
   /// Begins to plan the iteration that was seen; on this thread if `wait`. Hopeless if no steps can
   /// be cut out of it.
   void Plan(const PlanningOptions& options, bool wait);
@@ -62,7 +67,6 @@ class Pattern {
   const sim::Timeline& predicted() const { return outcome_.timeline; }
   PlanRunner& runner() { return *runner_; }
   const PlanRunner& runner() const { return *runner_; }
-  double planning_seconds() const { return planning_seconds_; }
   /// Why there is no plan, if it is hopeless.
   const std::string& reason() const { return reason_; }
   void GiveUp(std::string reason);
@@ -77,7 +81,6 @@ class Pattern {
  private:
   struct Made {
     planners::Outcome outcome;
-    double seconds = 0;
   };
 
   const std::uint64_t hash_;
@@ -85,12 +88,12 @@ class Pattern {
   State state_ = State::kCounting;
   std::int64_t seen_ = 0;
   trace::Trace iteration_;
+  std::vector<std::string> plain_names_;
   std::unique_ptr<Steps> steps_;
   std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   std::future<Made> making_;
   planners::Outcome outcome_;
   std::unique_ptr<PlanRunner> runner_;
-  double planning_seconds_ = 0;
   std::string reason_;
 };
 

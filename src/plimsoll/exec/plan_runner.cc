@@ -200,12 +200,10 @@ void PlanRunner::Rehearse() {
 }
 
 void PlanRunner::Enter(const PlanMemory& memory) {
-  if (memory_.backend == nullptr) {
-    for (std::size_t k = 0; k < plan_.commands.size() * kEventLaps; ++k) {
-      events_.push_back(memory.backend->CreateEvent());
-    }
-  }
   memory_ = memory;
+  while (events_.size() < plan_.commands.size() * kEventLaps) {
+    events_.push_back(memory_.backend->CreateEvent());
+  }
   issued_.fill(0);
   counts_ = {};
   measured_lap_ = -1;
@@ -250,8 +248,12 @@ void PlanRunner::Depart(VariableIndex variable) {
 void PlanRunner::Run(OpIndex op, Function function) {
   PLIMSOLL_CHECK(op == ops_done_, fmt::format("op {} comes instead of op {}", op, ops_done_));
   if (op == 0 && measures_next_) {
+    const std::int64_t next = Issued(Queue::kCompute) / Length(Queue::kCompute);
+    // Copies of the iteration may have been issued already; then it is the one after it.
+    const bool untouched = Issued(Queue::kCopyOut) <= next * Length(Queue::kCopyOut) &&
+                           Issued(Queue::kCopyIn) <= next * Length(Queue::kCopyIn);
+    measured_lap_ = untouched ? next : next + 1;
     measures_next_ = false;
-    measured_lap_ = Issued(Queue::kCompute) / Length(Queue::kCompute);
   }
   if (is_replayed_[At(op)]) functions_[At(op)] = function;
   const std::int64_t lap = Issued(Queue::kCompute) / Length(Queue::kCompute);

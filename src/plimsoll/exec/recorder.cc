@@ -40,6 +40,7 @@ void Recorder::Begin(const std::map<Block, Bytes>& live) {
   variables_.clear();
   births_.clear();
   names_.clear();
+  plain_names_.clear();
   traits_.clear();
   preexisting_ = std::ssize(live);
   balance_ = 0;
@@ -93,7 +94,10 @@ trace::OpIndex Recorder::Exec(const OpInfo& info, std::span<const Block> reads,
                               std::span<const Block> writes) {
   const std::string name = NameOf(info);
   const auto [entry, is_new] = names_.try_emplace(name, std::ssize(trace_.op_names));
-  if (is_new) trace_.op_names.push_back(name);
+  if (is_new) {
+    trace_.op_names.push_back(name);
+    plain_names_.emplace_back(info.name);
+  }
   trace::Op op;
   op.name = entry->second;
   op.phase = info.phase;

@@ -42,14 +42,16 @@ class Recorder {
   trace::EventIndex BirthOf(Block block) const {
     return births_[static_cast<std::size_t>(IndexOf(block))];
   }
-  /// The number of the op's name in traces: names alone, or with a number behind them where ops of
-  /// one name have different traits.
-  std::string NameOf(const OpInfo& info);
+  /// By name in the trace: what the program calls such ops.
+  const std::vector<std::string>& plain_names() const { return plain_names_; }
 
   /// The trace so far, with the traits of its ops.
   const trace::Trace& trace();
 
  private:
+  /// What the trace calls an op: its name, with a number behind it where ops of one name have
+  /// different traits.
+  std::string NameOf(const OpInfo& info);
   void Mix(std::uint64_t value);
   void MixOperands(std::span<const Block> blocks);
 
@@ -57,6 +59,7 @@ class Recorder {
   std::unordered_map<Block, trace::VariableIndex> variables_;
   std::vector<trace::EventIndex> births_;  // By variable.
   std::unordered_map<std::string, std::int32_t> names_;
+  std::vector<std::string> plain_names_;
   std::map<std::string, trace::OpTraits, std::less<>> traits_;  // By the name in the trace.
   std::int64_t preexisting_ = 0;
   std::int64_t balance_ = 0;

@@ -59,12 +59,6 @@ std::optional<plan::Problem> CutLaps(const trace::Trace& trace, trace::Period pe
   return plan::CutIteration(trace, period);
 }
 
-/// Whether a trace may call an op so: by its name, or with a number behind it (Recorder::NameOf()).
-bool IsNameOf(std::string_view recorded, std::string_view name) {
-  return recorded.starts_with(name) &&
-         (recorded.size() == name.size() || recorded[name.size()] == '#');
-}
-
 std::int32_t MostInstances(const plan::Problem& problem) {
   std::int32_t most = 1;
   for (const plan::Variable& variable : problem.variables) {
@@ -75,7 +69,8 @@ std::int32_t MostInstances(const plan::Problem& problem) {
 
 }  // namespace
 
-std::optional<Steps> CutSteps(const trace::Trace& trace, const trace::Period& period) {
+std::optional<Steps> CutSteps(const trace::Trace& trace, const trace::Period& period,
+                              const std::vector<std::string>& plain_names) {
   std::optional<plan::Problem> problem = CutLaps(trace, period, 1);
   if (problem && MostInstances(*problem) > 1) {
     const std::int32_t laps = MostInstances(*problem);
@@ -90,10 +85,13 @@ std::optional<Steps> CutSteps(const trace::Trace& trace, const trace::Period& pe
   plan::OpIndex op = 0;
   for (plan::Position p = 0; p < problem->period; ++p) {
     const trace::Event& event = trace.events[At(problem->first_event + p)];
-    Step step{.kind = event.kind};
+    Step step;
+    step.kind = event.kind;
     if (event.kind == EventKind::kExec) {
       step.op = op++;
-      step.write_count = trace.ops[At(event.index)].write_count;
+      const trace::Op& recorded = trace.ops[At(event.index)];
+      step.write_count = recorded.write_count;
+      step.name = (plain_names.empty() ? trace.op_names : plain_names)[At(recorded.name)];
     } else {
       step.variable = namer.VariableOf(event.index);
       if (step.variable < 0) return std::nullopt;
@@ -149,7 +147,7 @@ bool Follower::Expects(const OpInfo& info, std::span<const Block> reads,
   if (step == nullptr) return false;
   const plan::Problem& problem = steps_->problem;
   const plan::Op& op = problem.ops[At(step->op)];
-  return IsNameOf(problem.op_names[At(op.name)], info.name) && op.traits == info.traits &&
+  return step->name == info.name && op.traits == info.traits &&
          AreOperands(problem.reads(op), reads) &&
          AreOperands(problem.writes(op).first(At(step->write_count)), writes);
 }

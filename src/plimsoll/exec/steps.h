@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "plimsoll/exec/device.h"
@@ -15,6 +16,7 @@ struct Step {
   trace::EventKind kind = trace::EventKind::kMalloc;
   plan::VariableIndex variable = 0;  ///< Of a malloc or a free.
   plan::OpIndex op = 0;              ///< Of an exec.
+  std::string name;                  ///< Of an exec: as the program calls it.
   std::int32_t write_count = 0;      ///< Of an exec: what the program names. The problem may know
                                      ///< of more, state that is updated on the side.
 };
@@ -30,7 +32,9 @@ struct Steps {
 /// Cuts an iteration out of a trace that repeats itself, as long as it takes for every variable to
 /// have one live instance at most. Variables' ids are the trace's. Nothing if the lives of its
 /// variables do not add up to a cycle yet.
-std::optional<Steps> CutSteps(const trace::Trace& trace, const trace::Period& period);
+/// `plain_names` are the program's own names of the trace's op names; empty if they are the same.
+std::optional<Steps> CutSteps(const trace::Trace& trace, const trace::Period& period,
+                              const std::vector<std::string>& plain_names = {});
 
 /// Follows a program through the steps, and knows which of its blocks is which variable. A call
 /// that does not match changes nothing.
