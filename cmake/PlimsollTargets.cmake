@@ -62,5 +62,6 @@ function(plimsoll_test source)
     target_precompile_headers(${name} REUSE_FROM plimsoll_test_headers)
   endif()
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300
-    ENVIRONMENT "RC_PARAMS=seed=1;OMP_WAIT_POLICY=passive;OMP_NUM_THREADS=1" DISCOVERY_TIMEOUT 60)
+    ENVIRONMENT RC_PARAMS=seed=1
+    ENVIRONMENT_MODIFICATION OMP_NUM_THREADS=set:1 DISCOVERY_TIMEOUT 60)
 endfunction()
