@@ -40,8 +40,9 @@ const plan::Machine kLink{"k40m", 10'000, 10'000, 10.5e9, 10.5e9, 10.5e9, 10.5e9
 
 /// Seconds for which the first plan that fits is taken.
 constexpr double kFirstPlan = 0.05;
-/// From here on a plan takes so long that fewer limits are tried.
+/// From here on that takes too long; and how often a limit is tried below.
 constexpr std::size_t kManyOps = 5'000;
+constexpr int kHalvings = 5;
 
 struct Case {
   std::string model;
@@ -132,17 +133,18 @@ Answer Ask(const char* planner, const plan::Problem& problem, Bytes limit_bytes,
 
 constexpr Bytes kAmple = kMaxBytes / 4;
 
-/// Returns the smallest limit at which `joint` was found to have a plan: from what the largest op
-/// needs by itself upwards, by halves.
-Bytes FindSmallest(const plan::Problem& problem, Bytes known_bytes) {
+/// Returns the smallest limit at which `joint` was found to have a plan: what it makes in the end,
+/// with everything away that can be and a longer search for addresses than usual; and, where that
+/// does not take long, what it finds between that and what the largest op needs, by halves.
+Bytes FindSmallest(const plan::Problem& problem) {
+  planners::PlannerOptions options;
+  options.place_nodes = 400'000;
+  Bytes high = planners::SmallestLimit(problem, kLink, options);
+  if (problem.ops.size() > kManyOps) return high;
   const std::vector<plan::OpLoad> loads = plan::LoadOps(problem);
   const plan::OpIndex largest = plan::FindLargestOp(loads);
   Bytes low = largest < 0 ? 0 : loads[At(largest)].needed_bytes();
-  Bytes high = planners::SmallestLimit(problem, kLink, {});
-  const Answer known = Ask("joint", problem, known_bytes, kFirstPlan);
-  if (known.overhead >= 0) high = std::min(high, known.footprint_bytes);
-  const int halvings = problem.ops.size() > kManyOps ? 2 : 5;
-  for (int k = 0; k < halvings; ++k) {
+  for (int k = 0; k < kHalvings; ++k) {
     const Bytes middle = low + (high - low) / 2;
     const Answer answer = Ask("joint", problem, middle, kFirstPlan);
     (answer.overhead >= 0 ? high : low) = answer.overhead >= 0 ? answer.footprint_bytes : middle;
@@ -158,7 +160,7 @@ void PrintFigure(const Case& item, double seconds) {
   const Answer intra = Ask("layrub-intra", problem, kAmple);
   const Answer inter = Ask("layrub-inter", problem, kAmple);
   const Answer hybrid = Ask("layrub-hybrid", problem, kAmple);
-  const Bytes smallest = FindSmallest(problem, hybrid.footprint_bytes);
+  const Bytes smallest = FindSmallest(problem);
   const Answer joint = Ask("joint", problem, hybrid.footprint_bytes, seconds);
   fmt::print("{:<14}{:>6}{:>10.1f}{:>10.1f}{:>9.1f}{:>9.1f}{:>9.1f}{:>9.1f}{:>8.1f}{:>8.1f}",
              item.model, item.batch, Megabytes(none), Megabytes(intra.footprint_bytes),
