@@ -41,9 +41,9 @@ function(plimsoll_test_headers)
   target_compile_definitions(plimsoll_test_headers PRIVATE
     PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
   target_link_libraries(plimsoll_test_headers PRIVATE plimsoll_build_flags fmt::fmt GTest::gmock
-    GTest::gtest_main rapidcheck)
+    GTest::gtest_main rapidcheck nlohmann_json::nlohmann_json)
   target_precompile_headers(plimsoll_test_headers PRIVATE
-    <gtest/gtest.h> <gmock/gmock.h> <rapidcheck.h> <fmt/format.h> <algorithm> <functional> <map>
+    <gtest/gtest.h> <gmock/gmock.h> <rapidcheck.h> <nlohmann/json.hpp> <fmt/format.h> <algorithm> <functional> <map>
     <memory> <optional> <string> <vector>)
 endfunction()
 
@@ -58,7 +58,7 @@ function(plimsoll_test source)
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} plimsoll_build_flags fmt::fmt
     GTest::gmock GTest::gtest_main rapidcheck)
   target_compile_definitions(${name} PRIVATE PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
-  if(PLIMSOLL_PRECOMPILE_TEST_HEADERS)
+  if(PLIMSOLL_PRECOMPILE_HEADERS)
     target_precompile_headers(${name} REUSE_FROM plimsoll_test_headers)
   endif()
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300
