@@ -24,7 +24,6 @@ namespace {
 
 using namespace plimsoll;  // NOLINT(google-build-using-namespace)
 
-constexpr double kBytesPerSecond = 2e9;
 constexpr int kSteps = 14;
 
 struct Subject {
@@ -53,7 +52,7 @@ std::vector<double> TimeSteps(exec::Device* device, nn::KernelLibrary* library,
   return times;
 }
 
-void Compare(const Subject& subject) {
+void Compare(const Subject& subject, double bytes_per_s) {
   const nn::Model model = nn::FindModel(subject.model);
   const nn::Network network = model.build(subject.options);
   const auto library = nn::MakeOneDnnLibrary();
@@ -63,15 +62,14 @@ void Compare(const Subject& subject) {
     exec::PlainDevice plain(&plain_backend);
     const double unlimited_ms =
         Median(TimeSteps(&plain, library.get(), network, model.data, subject.batch));
-    device::HostBackend backend(
-        {.out_bytes_per_s = kBytesPerSecond, .in_bytes_per_s = kBytesPerSecond});
+    device::HostBackend backend({.out_bytes_per_s = bytes_per_s, .in_bytes_per_s = bytes_per_s});
     exec::ManagedOptions options;
     options.watch.planning.limit_bytes = peak * percent / 100;
     options.watch.planning.machine = {.name = "throttled",
-                                      .out_bytes_per_s = kBytesPerSecond,
-                                      .in_bytes_per_s = kBytesPerSecond,
-                                      .both_out_bytes_per_s = kBytesPerSecond,
-                                      .both_in_bytes_per_s = kBytesPerSecond};
+                                      .out_bytes_per_s = bytes_per_s,
+                                      .in_bytes_per_s = bytes_per_s,
+                                      .both_out_bytes_per_s = bytes_per_s,
+                                      .both_in_bytes_per_s = bytes_per_s};
     options.watch.planning.evaluations = 2000;
     options.watch.plan_at_once = true;
     options.watch.recordings = 3;
@@ -97,19 +95,26 @@ void Compare(const Subject& subject) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const double bytes_per_s = argc > 1 ? std::atof(argv[1]) * 1e9 : 0.5e9;
+  if (bytes_per_s < plan::kSlowestBytesPerS) {
+    fmt::print(stderr, "usage: predictions [GB_PER_S]\n");
+    return 2;
+  }
   const std::vector<Subject> subjects = {
       {"resnet20", 64, {}},
       {"vgg11-cifar", 64, {}},
       {"densenet121", 4, {.image_size = 64}},
       {"unet", 2, {.image_size = 128, .width_divisor = 2}},
-      {"gpt2-small", 4, {.sequence_length = 64, .width_divisor = 4, .depth_divisor = 2}},
+      {"gpt2-small",
+       4,
+       {.classes = 1000, .sequence_length = 64, .width_divisor = 4, .depth_divisor = 2}},
   };
   fmt::print(
-      "link {:.0f} GB/s each way; times in ms, overheads in percent of the sum of op times\n",
-      kBytesPerSecond / 1e9);
+      "link {:.2f} GB/s each way; times in ms, overheads in percent of the sum of op times\n",
+      bytes_per_s / 1e9);
   fmt::print("{:<14} {:>7} {:>13} {:>10} {:>12} {:>11} {:>7} {:>10} {:>9}\n", "network", "limit",
              "unlimited run", "ops", "predicted", "measured", "ratio", "predicted", "measured");
-  for (const Subject& subject : subjects) Compare(subject);
+  for (const Subject& subject : subjects) Compare(subject, bytes_per_s);
   return 0;
 }

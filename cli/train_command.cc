@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +70,12 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// Blocks come and go at every step: what is freed is kept, and its pages need not be had anew.
+void KeepFreedMemory() {
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, -1);
+}
+
 /// A training run, from its options to its results.
 class Run {
  public:
@@ -135,6 +142,7 @@ class Run {
 
   void OpenDevice() {
     if (!options_.limit || options_.plain) {
+      KeepFreedMemory();
       device_ = std::make_unique<exec::PlainDevice>(host_.backend.get(), limit_bytes_);
       return;
     }
