@@ -112,7 +112,7 @@ def main():
     for name, build, pixels, classes in NETWORKS:
         if arguments.only and arguments.only != name:
             continue
-        steps = 8 if pixels == 32 else 4
+        steps = 8 if pixels == 32 else 3
         ours, plain, last = [], [], []
         for _ in range(arguments.rounds):
             common = (build, pixels, classes, arguments.batch, steps, arguments.threads)
