@@ -55,7 +55,8 @@ class Namer {
 std::optional<plan::Problem> CutLaps(const trace::Trace& trace, trace::Period period,
                                      std::int32_t laps) {
   period.length *= laps;
-  if (period.iterations() < 1) return std::nullopt;
+  // Whatever its beginning, a whole one of them must lie in the stretch.
+  if (period.iterations() < 2) return std::nullopt;
   return plan::CutIteration(trace, period);
 }
 
