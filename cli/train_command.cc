@@ -18,6 +18,7 @@
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
 #include "cli/timeline_file.h"
+#include "cli/train_steps.h"
 #include "cli/trainee.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
@@ -63,12 +64,6 @@ struct StepRecord {
 constexpr std::size_t kAllSteps = std::numeric_limits<std::size_t>::max();
 /// What the overhead in the line of a step is the median of.
 constexpr std::size_t kStepsShown = 101;
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
-  return values[values.size() / 2];
-}
 
 /// Blocks come and go at every step: what is freed is kept, and its pages need not be had anew.
 void KeepFreedMemory() {

@@ -12,14 +12,11 @@
 #include "plimsoll/nn/onednn/library.h"
 
 namespace plimsoll::cli {
-namespace {
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];
 }
-
-}  // namespace
 
 TrainedSteps TrainSteps(const ModelInput& model, HostDevice* host, Bytes limit_bytes,
                         const std::string& planner, std::int64_t steps) {

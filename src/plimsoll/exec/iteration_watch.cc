@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "plimsoll/base/checksum.h"
+
 namespace plimsoll::exec {
 namespace {
 
@@ -19,12 +21,6 @@ constexpr std::int64_t kMostHits = 8;
 constexpr std::size_t kMostSuccessors = 4096;
 /// After so many iterations in a row of which something is left when they end, marks are ignored.
 constexpr int kMostOpen = 3;
-
-std::uint64_t HashOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 }  // namespace
 
@@ -123,7 +119,7 @@ void IterationWatch::Exec(const OpInfo& info, std::span<const Block> reads,
   std::vector<trace::VariableIndex> write_indices;
   for (const Block block : reads) read_indices.push_back(recorder_.IndexOf(block));
   for (const Block block : writes) write_indices.push_back(recorder_.IndexOf(block));
-  detector_->Exec(HashOf(info.name), read_indices, write_indices);
+  detector_->Exec(ChecksumOf(info.name), read_indices, write_indices);
   FollowPeriod();
 }
 
@@ -218,7 +214,7 @@ void IterationWatch::FinishRecording() {
     Remember(0);
     return;
   }
-  const std::uint64_t hash = recorder_.hash() ^ HashOf(tag_);
+  const std::uint64_t hash = recorder_.hash() ^ ChecksumOf(tag_);
   open_iterations_ = 0;
   std::shared_ptr<Pattern> pattern = Find(hash);
   if (pattern == nullptr) pattern = Add(hash, tag_);

@@ -152,7 +152,14 @@ void ManagedDevice::Exec(const OpInfo& info, std::span<const Block> reads,
   std::vector<Block> write_storages;
   for (const Block block : reads) read_storages.push_back(Find(block).storage);
   for (const Block block : writes) write_storages.push_back(Find(block).storage);
-  const Nanoseconds duration = RunOnDemand(info, read_storages, write_storages, function);
+  Nanoseconds duration = 0;
+  try {
+    duration = RunOnDemand(info, read_storages, write_storages, function);
+  } catch (const DeviceError&) {
+    // It may be of a move long ago, whose content is gone.
+    broken_ = true;
+    throw;
+  }
   watch_.Exec(info, reads, writes, duration);
   EnterIfDue();
 }
@@ -379,10 +386,7 @@ void ManagedDevice::Rebuild(const std::vector<PlanRunner::PendingReplay>& replay
     const std::vector<Block> writes = storages_of(problem.writes(op));
     RunOnDemand({.name = problem.op_names[At(op.name)]}, reads, writes, replay.function);
     ++stats_.replays;
-    const auto written = problem.writes(op);
-    for (auto x = written.begin(); x != written.end(); ++x) {
-      if (std::find(written.begin(), x, *x) == x) ++(*contents)[At(x->variable)].version;
-    }
+    for (const plan::VariableIndex w : WrittenBy(problem, op)) ++(*contents)[At(w)].version;
   }
 }
 

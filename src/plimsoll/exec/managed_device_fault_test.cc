@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "plimsoll/base/clock.h"
@@ -90,6 +91,47 @@ std::int64_t CountCalls(const Reference& reference, const Fault& fault, bool fai
   return backend.calls(fault.call);
 }
 
+/// A program that takes an error for a passing one, and asks again.
+class RetryingDevice final : public Device {
+ public:
+  RetryingDevice(Device* target, device::Backend* backend) : target_(*target), backend_(*backend) {}
+
+  Block Malloc(Bytes size_bytes) override {
+    return Twice([&] { return target_.Malloc(size_bytes); });
+  }
+  void Free(Block block) override { target_.Free(block); }
+  void Exec(const OpInfo& info, std::span<const Block> reads, std::span<const Block> writes,
+            Function function) override {
+    Twice([&] { target_.Exec(info, reads, writes, function); });
+  }
+  void EndIteration(std::string_view next) override {
+    Twice([&] { target_.EndIteration(next); });
+  }
+  void Synchronize() override { target_.Synchronize(); }
+  DeviceStats stats() const override { return target_.stats(); }
+
+ protected:
+  void CopyToDevice(std::byte* device, const void* data, Bytes size_bytes) override {
+    backend_.Upload(device, data, size_bytes);
+  }
+  void CopyToProgram(void* data, const std::byte* device, Bytes size_bytes) override {
+    backend_.Download(data, device, size_bytes);
+  }
+
+ private:
+  template <typename Call>
+  static std::invoke_result_t<Call> Twice(const Call& call) {
+    try {
+      return call();
+    } catch (const DeviceError&) {
+      return call();
+    }
+  }
+
+  Device& target_;
+  device::Backend& backend_;
+};
+
 class ManagedDeviceFaultTest : public testing::TestWithParam<FaultyCall> {};
 
 TEST_P(ManagedDeviceFaultTest, GivesATypedErrorOrTheRightNumbers) {
@@ -110,6 +152,28 @@ TEST_P(ManagedDeviceFaultTest, GivesATypedErrorOrTheRightNumbers) {
   }
   if (calls > 0) {
     EXPECT_GT(errors, 0);
+  }
+}
+
+TEST_P(ManagedDeviceFaultTest, NoNumberIsWrongForOneWhoAsksAgain) {
+  const Reference reference = TrainPlainly();
+  int errors = 0;
+  const std::int64_t calls = CountCalls(reference, {.call = GetParam()}, false, &errors);
+  const std::int64_t stride = std::max<std::int64_t>(1, calls / 25);
+  for (const bool late : {false, true}) {
+    for (std::int64_t nth = 1; nth <= calls; nth += stride) {
+      SCOPED_TRACE(testing::Message() << "call " << nth << " of " << calls << ", late " << late);
+      device::HostBackend host;
+      device::FaultBackend backend(&host);
+      backend.Fail({GetParam(), nth, false, late});
+      try {
+        ManagedDevice device(&backend, Options(reference.peak_bytes * 6 / 10));
+        RetryingDevice retrying(&device, &backend);
+        EXPECT_EQ(Train(&retrying), reference.results);
+      } catch (const Error& error) {
+        EXPECT_STRNE(error.what(), "");
+      }
+    }
   }
 }
 

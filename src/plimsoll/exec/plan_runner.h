@@ -24,6 +24,9 @@ struct Whereabouts {
   bool anywhere() const { return device_offset >= 0 || host_offset >= 0; }
 };
 
+/// The variables that an op writes, each once.
+std::vector<plan::VariableIndex> WrittenBy(const plan::Problem& problem, const plan::Op& op);
+
 /// What a runner has done.
 struct RunCounts {
   std::int64_t replays = 0;

@@ -6,18 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "plimsoll/base/checksum.h"
+
 namespace plimsoll::exec {
 namespace {
 
 using trace::EventKind;
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-std::uint64_t HashOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 /// The traits of all ops as the header of a trace has them (docs/formats.md).
 std::string FormatTraits(const std::map<std::string, trace::OpTraits, std::less<>>& by_name) {
@@ -110,7 +106,7 @@ trace::OpIndex Recorder::Exec(const OpInfo& info, std::span<const Block> reads,
   trace_.ops.push_back(op);
   trace_.events.push_back({EventKind::kExec, index});
   Mix(3);
-  Mix(HashOf(name));
+  Mix(ChecksumOf(name));
   MixOperands(reads);
   MixOperands(writes);
   return index;
