@@ -3,19 +3,19 @@
 
 add_library(plimsoll_build_flags INTERFACE)
 target_compile_options(plimsoll_build_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
-  $<$<BOOL:${PLIMSOLL_WARNINGS_AS_ERRORS}>:-Werror>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+    -Wnon-virtual-dtor -Wold-style-cast $<$<BOOL:${PLIMSOLL_WARNINGS_AS_ERRORS}>:-Werror>>)
 if(PLIMSOLL_SANITIZER)
   target_compile_options(plimsoll_build_flags INTERFACE
     -fsanitize=${PLIMSOLL_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(plimsoll_build_flags INTERFACE -fsanitize=${PLIMSOLL_SANITIZER})
 endif()
 
-# plimsoll_library(<folder> SOURCES ... [PUBLIC ...] [PRIVATE ...] [TESTS ...])
+# plimsoll_library(<folder> SOURCES ... [PUBLIC ...] [PRIVATE ...] [TESTS ...] [LABEL ...])
 # The library of one folder under src/plimsoll, and its tests: TESTS lists x_test.cc files, each a
-# test program of its own.
+# test program of its own, with that label.
 function(plimsoll_library folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE;TESTS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;PUBLIC;PRIVATE;TESTS" ${ARGN})
   set(target plimsoll_${folder})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(plimsoll::${folder} ALIAS ${target})
@@ -28,7 +28,7 @@ function(plimsoll_library folder)
     $<BUILD_INTERFACE:plimsoll_build_flags>)
   if(PLIMSOLL_BUILD_TESTS)
     foreach(test IN LISTS ARG_TESTS)
-      plimsoll_test(${test} LIBRARIES ${target})
+      plimsoll_test(${test} LIBRARIES ${target} LABEL "${ARG_LABEL}")
     endforeach()
   endif()
 endfunction()

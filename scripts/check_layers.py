@@ -24,6 +24,7 @@ ALLOWED = {
     "device": ["base"],
     "exec": ["plan", "planners", "device"],
     "nn": ["exec"],
+    "cuda": ["nn"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"plimsoll/([^/"]+)/')
 

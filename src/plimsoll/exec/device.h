@@ -33,6 +33,8 @@ struct Launch {
   std::span<std::byte* const> reads;   ///< In the order of Exec's lists. A block that is in both
   std::span<std::byte* const> writes;  ///< is at one address in both.
   void* native_stream = nullptr;       ///< On a GPU, where to launch kernels.
+  /// Where the iteration's constants are, in memory that kernels can read; null if there are none.
+  const std::byte* constants = nullptr;
 };
 
 /// May run later than Exec() returns, and more than once if the op is replayable: everything that
@@ -104,6 +106,12 @@ class Device {
   /// hand.
   virtual void EndIteration(std::string_view next) = 0;
   void EndIteration() { EndIteration({}); }
+
+  /// Sets what differs from one iteration to the next though its ops are the same, such as a
+  /// learning rate: at most kMaxConstantBytes. Functions find it in Launch::constants from here on;
+  /// a GPU that runs a whole iteration at once sees only what is there. A device may have none.
+  static constexpr std::size_t kMaxConstantBytes = 256;
+  virtual void SetConstants(std::span<const std::byte> /*constants*/) {}
 
   /// Copies between a block and memory of the program; they are ops like any other, named "upload"
   /// and "download". Write() holds a copy of the data by value if it needs it later; Read() returns

@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, kOpKinds> kNames = {
     "batch_norm_forward",
     "batch_norm_inference",
     "batch_norm_backward",
+    "batch_norm_relu_forward",
+    "batch_norm_relu_backward",
     "layer_norm_forward",
     "layer_norm_backward",
     "lrn_forward",
@@ -74,6 +76,8 @@ Bytes Tensor::size_bytes() const {
       return (count() + 63) / 64 * 8;
     case ElementType::kByte:
       return count();
+    case ElementType::kBfloat16:
+      return count() * 2;
     case ElementType::kFloat:
     case ElementType::kInt:
       break;
@@ -87,7 +91,9 @@ trace::OpTraits TraitsOf(OpKind kind) {
   trace::OpTraits traits{.replayable = true};
   if (kind == OpKind::kDropoutForward) traits.random = true;
   // Running mean and running variance.
-  if (kind == OpKind::kBatchNormForward) traits.state_reads = (1U << 3) | (1U << 4);
+  if (kind == OpKind::kBatchNormForward || kind == OpKind::kBatchNormReluForward) {
+    traits.state_reads = (1U << 3) | (1U << 4);
+  }
   return traits;
 }
 

@@ -15,15 +15,17 @@
 /// The ops that networks are made of, as data: what a kernel library is asked to prepare, what a
 /// cost model prices, and what is executed on a Device.
 ///
-/// Content is 32-bit floats, but for labels and ids (32-bit integers) and masks (bits). Images are
-/// laid out as N, H, W, C; sequences as N, T, C; features as N, C. Weights of convolutions are O,
-/// H, W, I; of transposed convolutions likewise, O being what comes out; of linear layers O, I.
+/// Content is 32-bit floats, but for labels and ids (32-bit integers) and masks (bits). In mixed
+/// precision, activations and their gradients are bfloat16; parameters, their gradients, moments
+/// and statistics are floats as ever. Images are laid out as N, H, W, C; sequences as N, T, C;
+/// features as N, C. Weights of convolutions are O, H, W, I; of transposed convolutions likewise, O
+/// being what comes out; of linear layers O, I.
 namespace plimsoll::nn {
 
 using Shape = std::vector<std::int64_t>;
 std::int64_t Count(const Shape& shape);
 
-enum class ElementType : std::uint8_t { kFloat, kInt, kBit, kByte };
+enum class ElementType : std::uint8_t { kFloat, kInt, kBit, kByte, kBfloat16 };
 
 /// Shape and type of an operand.
 struct Tensor {
@@ -53,6 +55,11 @@ enum class OpKind : std::uint8_t {
                                    ///< -> y, mean, inv_std, running_mean=, running_var=
   kBatchNormInference,             ///< x, gamma, beta, running_mean, running_var -> y=x
   kBatchNormBackward,              ///< x, dy, gamma, mean, inv_std -> dx=dy, dgamma, dbeta
+  kBatchNormReluForward,           ///< x, gamma, beta, running_mean, running_var, (residual)
+                                   ///< -> y=residual, mean, inv_std, running_mean=, running_var=,
+                                   ///< mask: bits; y = max(0, norm(x) + residual)
+  kBatchNormReluBackward,          ///< x, dy, mask, gamma, mean, inv_std
+                                   ///< -> dx, dgamma, dbeta, (dresidual=dy); without it, dx=dy
   kLayerNormForward,               ///< x, gamma, beta -> y, mean, inv_std; over the last dimension
   kLayerNormBackward,              ///< x, dy, gamma, mean, inv_std -> dx=dy, dgamma, dbeta
   kLrnForward,                     ///< x -> y; across channels
@@ -92,8 +99,9 @@ enum class OpKind : std::uint8_t {
                          ///< the mean over rows whose label is not negative
   kSoftmaxLossBackward,  ///< probabilities, labels -> dlogits=probabilities
   kCountCorrect,  ///< logits, labels -> correct [1]: how many rows are largest at their label
-  kSgdUpdate,     ///< w, g, m -> w=, m=; m = momentum m + g + decay w; w -= rate m
-  kAdamWUpdate,   ///< w, g, m, v -> w=, m=, v=
+  kSgdUpdate,     ///< w, g, m -> w=, m=; m = momentum m + g + decay w; w -= rate m. Libraries that
+                  ///< group updates take any number of such triples, one after the other
+  kAdamWUpdate,   ///< w, g, m, v -> w=, m=, v=; likewise
   kFill,          ///< -> y; every element is `scale`
 };
 inline constexpr int kOpKinds = static_cast<int>(OpKind::kFill) + 1;
@@ -158,11 +166,15 @@ struct Kernel {
   Nanoseconds expected_ns = 0;  ///< 0 if unknown.
 };
 
-/// Prepares ops: one for each kind of backend (onednn/, later cudnn/).
+/// Prepares ops: one for each kind of backend (onednn/, and cuda/ beside this folder).
 class KernelLibrary {
  public:
   virtual ~KernelLibrary() = default;
   virtual std::string_view name() const = 0;
+  /// Whether it has kBatchNormReluForward and kBatchNormReluBackward.
+  virtual bool fuses_batch_norm() const { return false; }
+  /// How many parameters an update may take at once.
+  virtual int update_group() const { return 1; }
   /// Equal specs share what can be shared. Throws Error if a shape is impossible,
   /// naming the op and the shapes.
   virtual Kernel Prepare(const OpSpec& spec) = 0;

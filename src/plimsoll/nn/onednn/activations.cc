@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
 #include "plimsoll/nn/onednn/vector_math.h"
+#include "plimsoll/nn/op_check.h"
 
 namespace plimsoll::nn::onednn {
 namespace {

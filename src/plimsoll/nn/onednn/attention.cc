@@ -5,8 +5,8 @@
 #include "plimsoll/nn/onednn/gemm.h"
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
 #include "plimsoll/nn/onednn/vector_math.h"
+#include "plimsoll/nn/op_check.h"
 
 /// Attention of several heads. Each head of each sequence goes to one thread, which takes a few
 /// queries at a time: it never holds more than kBlock rows of scores.

@@ -5,7 +5,7 @@
 #include "plimsoll/nn/onednn/columns.h"
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
+#include "plimsoll/nn/op_check.h"
 
 /// Batch norm: the mean and variance of every channel over all rows (N, H and W).
 namespace plimsoll::nn::onednn {

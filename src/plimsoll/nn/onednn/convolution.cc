@@ -7,8 +7,8 @@
 
 #include "plimsoll/nn/onednn/compat.h"
 #include "plimsoll/nn/onednn/kernels.h"
-#include "plimsoll/nn/onednn/shapes.h"
 #include "plimsoll/nn/onednn/staged.h"
+#include "plimsoll/nn/op_check.h"
 
 namespace plimsoll::nn::onednn {
 namespace {

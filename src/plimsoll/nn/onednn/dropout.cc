@@ -5,7 +5,7 @@
 #include "plimsoll/nn/onednn/bits.h"
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
+#include "plimsoll/nn/op_check.h"
 
 /// Dropout whose random numbers are a function of the step's seed, the op's stream and the element,
 /// so that a replay drops the same elements.

@@ -6,7 +6,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
+#include "plimsoll/nn/op_check.h"
 
 namespace plimsoll::nn::onednn {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
+#include "plimsoll/nn/op_check.h"
 
 /// Layer norm: the mean and variance of every row.
 namespace plimsoll::nn::onednn {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "plimsoll/nn/onednn/kernels.h"
-#include "plimsoll/nn/onednn/shapes.h"
+#include "plimsoll/nn/op_check.h"
 
 namespace plimsoll::nn {
 namespace {
@@ -81,8 +81,11 @@ Kernel PrepareAnew(const OpSpec& spec) {
     case kSgdUpdate:
     case kAdamWUpdate:
       return onednn::PrepareUpdate(spec);
+    case kBatchNormReluForward:
+    case kBatchNormReluBackward:
+      break;  // Not fused: fuses_batch_norm().
   }
-  onednn::Refuse(spec, "there is no kernel for it");
+  Refuse(spec, "there is no kernel for it");
 }
 
 class OneDnnLibrary final : public KernelLibrary {
@@ -90,15 +93,22 @@ class OneDnnLibrary final : public KernelLibrary {
   std::string_view name() const override { return "onednn"; }
 
   Kernel Prepare(const OpSpec& spec) override {
+    for (const auto* list : {&spec.reads, &spec.writes}) {
+      for (const Tensor& tensor : *list) {
+        if (tensor.type == ElementType::kBfloat16) {
+          Refuse(spec, "the host has no bfloat16 kernels; train there in fp32");
+        }
+      }
+    }
     // Shapes tell most specs apart; the rest are compared.
-    std::vector<Entry>& entries = kernels_[onednn::Describe(spec)];
+    std::vector<Entry>& entries = kernels_[Describe(spec)];
     for (const Entry& entry : entries) {
       if (entry.spec == spec) return entry.kernel;
     }
     try {
       entries.push_back({spec, PrepareAnew(spec)});
     } catch (const dnnl::error& error) {
-      onednn::Refuse(spec, std::string("oneDNN says: ") + error.what());
+      Refuse(spec, std::string("oneDNN says: ") + error.what());
     }
     return entries.back().kernel;
   }

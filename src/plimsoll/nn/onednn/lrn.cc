@@ -3,8 +3,8 @@
 
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
 #include "plimsoll/nn/onednn/vector_math.h"
+#include "plimsoll/nn/op_check.h"
 
 /// Local response normalization across channels. With s the sum of squares over a window of
 /// channels and d = k + alpha / size * s:

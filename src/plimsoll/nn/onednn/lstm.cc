@@ -5,8 +5,8 @@
 #include "plimsoll/nn/onednn/gemm.h"
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
 #include "plimsoll/nn/onednn/vector_math.h"
+#include "plimsoll/nn/op_check.h"
 
 /// An LSTM over whole sequences, from zero states. What does not depend on the step before is one
 /// product for all steps.

@@ -3,7 +3,7 @@
 
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
+#include "plimsoll/nn/op_check.h"
 
 namespace plimsoll::nn::onednn {
 namespace {

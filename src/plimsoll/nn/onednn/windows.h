@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "plimsoll/nn/onednn/loops.h"
-#include "plimsoll/nn/onednn/shapes.h"
+#include "plimsoll/nn/op_check.h"
 
 /// Windows that slide over images, for pooling.
 namespace plimsoll::nn::onednn {

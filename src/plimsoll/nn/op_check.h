@@ -8,7 +8,7 @@
 #include "plimsoll/nn/op.h"
 
 /// What kernels ask of the shapes that they are prepared for.
-namespace plimsoll::nn::onednn {
+namespace plimsoll::nn {
 
 /// "conv_forward: reads [1,2,2,3] [8,3,3,3], writes [1,2,2,8]".
 std::string Describe(const OpSpec& spec);
@@ -30,4 +30,4 @@ void RequireType(const OpSpec& spec, const Tensor& tensor, ElementType type);
 std::int64_t Columns(const OpSpec& spec, const Tensor& tensor);
 std::int64_t Rows(const OpSpec& spec, const Tensor& tensor);
 
-}  // namespace plimsoll::nn::onednn
+}  // namespace plimsoll::nn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plimsoll/nn/onednn/shapes.h"
+#include "plimsoll/nn/op_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 
 #include "plimsoll/base/error.h"
 
-namespace plimsoll::nn::onednn {
+namespace plimsoll::nn {
 namespace {
 
 std::string List(const std::vector<Tensor>& tensors) {
@@ -77,4 +77,4 @@ std::int64_t Rows(const OpSpec& spec, const Tensor& tensor) {
   return tensor.count() / Columns(spec, tensor);
 }
 
-}  // namespace plimsoll::nn::onednn
+}  // namespace plimsoll::nn
