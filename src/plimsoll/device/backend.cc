@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/device/backend.h"
 
+#include "plimsoll/base/error.h"
+
 namespace plimsoll::device {
 
 std::string_view Name(Stream stream) {
@@ -13,6 +15,14 @@ std::string_view Name(Stream stream) {
       return "copy-in";
   }
   return "unknown";
+}
+
+void Backend::BeginGraph() { throw DeviceError("BeginGraph", "this device keeps no graphs"); }
+
+GraphId Backend::EndGraph() { throw DeviceError("EndGraph", "this device keeps no graphs"); }
+
+void Backend::LaunchGraph(GraphId /*graph*/) {
+  throw DeviceError("LaunchGraph", "this device keeps no graphs");
 }
 
 }  // namespace plimsoll::device

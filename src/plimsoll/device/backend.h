@@ -25,13 +25,15 @@ enum class Stream : std::uint8_t { kCompute, kCopyOut, kCopyIn };
 inline constexpr int kStreams = 3;
 std::string_view Name(Stream stream);
 
-/// Number of an event of a backend.
+/// Number of an event, and of a graph, of a backend.
 using EventId = std::int32_t;
+using GraphId = std::int32_t;
 
 /// What a backend can do at all.
 struct Capabilities {
   bool runs = true;              ///< Whether functions and copies are really run.
   bool host_addressable = true;  ///< Whether the program may dereference addresses in the arena.
+  bool graphs = false;           ///< Whether commands can be kept, and issued again in one call.
 };
 
 /// Calls are made by one thread at a time. Calls that issue commands do not wait for them, but a
@@ -82,6 +84,20 @@ class Backend {
   /// Blocks the calling thread until the event, or everything issued, has happened.
   virtual void Synchronize(EventId event) = 0;
   virtual void Synchronize() = 0;
+  /// Between these two, commands are not run but kept: Run(), copies, Record() and Wait() for
+  /// events that were recorded since BeginGraph(). No other call is made; functions launch what
+  /// they launch into the graph, and must not wait for the device. To whoever waits for it later,
+  /// an event that was recorded into a graph was never recorded. If anything fails, or the device
+  /// cannot keep what was issued, DeviceError is thrown, by EndGraph() at the latest, and there is
+  /// no graph; DropGraph() ends one that is not wanted. REQUIRES: capabilities().graphs.
+  virtual void BeginGraph();
+  virtual GraphId EndGraph();
+  virtual void DropGraph() noexcept {}
+  /// Issues all commands of a graph, behind everything that was issued before on any stream;
+  /// everything that is issued later, on any stream, comes behind it.
+  virtual void LaunchGraph(GraphId graph);
+  virtual void DestroyGraph(GraphId /*graph*/) noexcept {}
+
   /// When the latest Record() happened, from some moment that is the same for all events of the
   /// backend. REQUIRES: it has happened.
   virtual Nanoseconds TimeOf(EventId event) = 0;

@@ -348,4 +348,52 @@ TEST_P(BackendContractTest, TimesGoForward) {
   EXPECT_LE(backend().TimeOf(before), backend().TimeOf(after));
 }
 
+TEST_P(BackendContractTest, AGraphDoesAgainWhatWasIssued) {
+  if (!backend().capabilities().graphs) GTEST_SKIP() << backend().name() << " keeps no graphs";
+  // Around the house: out, into another place, and back into the first.
+  std::byte* const host = Host(kMebibyte);
+  std::byte* const from = Device(kMebibyte);
+  std::byte* const to = Device(kMebibyte);
+  const EventId out = Event();
+  const EventId in = Event();
+  backend().BeginGraph();
+  backend().CopyOut(host, from, kMebibyte);
+  Order(Stream::kCopyOut, Stream::kCopyIn, out);
+  backend().CopyIn(to, host, kMebibyte);
+  Order(Stream::kCopyIn, Stream::kCompute, in);
+  backend().Move(from, to, kMebibyte / 2);
+  const GraphId graph = backend().EndGraph();
+  for (std::uint64_t turn = 0; turn < 3; ++turn) {
+    const Data data = Pattern(kMebibyte, turn);
+    // On the compute stream, before and behind it.
+    backend().Upload(from, data.data(), kMebibyte);
+    backend().LaunchGraph(graph);
+    EXPECT_EQ(Read(to, kMebibyte), data);
+    EXPECT_EQ(Read(from, kMebibyte), data);
+  }
+  // What goes to a copy stream afterwards comes behind it.
+  const Data data = Pattern(kMebibyte, 9);
+  std::byte* const other = Host(kMebibyte);
+  backend().Upload(from, data.data(), kMebibyte);
+  backend().LaunchGraph(graph);
+  backend().CopyOut(other, to, kMebibyte);
+  backend().Synchronize();
+  EXPECT_EQ(Data(other, other + kMebibyte), data);
+  backend().DestroyGraph(graph);
+}
+
+TEST_P(BackendContractTest, AGraphThatIsDroppedLeavesNothing) {
+  if (!backend().capabilities().graphs) GTEST_SKIP() << backend().name() << " keeps no graphs";
+  const Data data = Pattern(kMebibyte, 1);
+  std::byte* const host = Host(kMebibyte);
+  std::byte* const memory = DeviceWith(data);
+  backend().BeginGraph();
+  backend().CopyIn(memory, host, kMebibyte);
+  backend().DropGraph();
+  EXPECT_EQ(Read(memory, kMebibyte), data);
+  backend().CopyOut(host, memory, kMebibyte);
+  backend().Synchronize();
+  EXPECT_EQ(Data(host, host + kMebibyte), data);
+}
+
 }  // namespace plimsoll::device

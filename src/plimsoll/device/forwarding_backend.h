@@ -48,6 +48,11 @@ class ForwardingBackend : public Backend {
   bool HasHappened(EventId event) override { return target_.HasHappened(event); }
   void Synchronize(EventId event) override { target_.Synchronize(event); }
   void Synchronize() override { target_.Synchronize(); }
+  void BeginGraph() override { target_.BeginGraph(); }
+  GraphId EndGraph() override { return target_.EndGraph(); }
+  void DropGraph() noexcept override { target_.DropGraph(); }
+  void LaunchGraph(GraphId graph) override { target_.LaunchGraph(graph); }
+  void DestroyGraph(GraphId graph) noexcept override { target_.DestroyGraph(graph); }
   Nanoseconds TimeOf(EventId event) override { return target_.TimeOf(event); }
 
  protected:

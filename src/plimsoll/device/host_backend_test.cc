@@ -9,6 +9,7 @@
 
 #include "plimsoll/base/clock.h"
 #include "plimsoll/device/backend_contract_for_test.h"
+#include "plimsoll/device/graph_backend_for_test.h"
 
 namespace plimsoll::device {
 namespace {
@@ -19,16 +20,27 @@ constexpr HostOptions kSlow{.out_bytes_per_s = 200.0 * kMebibyte,
                             .in_bytes_per_s = 200.0 * kMebibyte,
                             .latency_ns = 10'000};
 
+struct HostBackendHolder {
+  HostBackend host;
+};
+
 BackendCase CaseOf(const char* name, const HostOptions& options, bool slow_copies) {
   return {name, [options] { return std::make_unique<HostBackend>(options); }, slow_copies};
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, BackendContractTest,
-                         testing::Values(CaseOf("host", {}, false),
-                                         CaseOf("poisoned", {.poison_on_free = true}, false),
-                                         CaseOf("throttled", kSlow, true),
-                                         CaseOf("jittered", {.jitter_ns = 200'000}, false)),
-                         [](const auto& tested) { return tested.param.name; });
+/// The graphs of tests keep the contract, too.
+class OwningGraphBackend final : private HostBackendHolder, public GraphBackend {
+ public:
+  OwningGraphBackend() : GraphBackend(&host) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Host, BackendContractTest,
+    testing::Values(CaseOf("host", {}, false), CaseOf("poisoned", {.poison_on_free = true}, false),
+                    CaseOf("throttled", kSlow, true),
+                    CaseOf("jittered", {.jitter_ns = 200'000}, false),
+                    BackendCase{"graphs", [] { return std::make_unique<OwningGraphBackend>(); }}),
+    [](const auto& tested) { return tested.param.name; });
 
 TEST(HostBackendTest, ThrottledCopiesTakeTheirTimeBackToBack) {
   // 40 copies of 0.5 ms and 0.1 ms of latency each: 24 ms, and sleeping must not add up.

@@ -48,6 +48,10 @@ struct OpInfo {
   trace::OpTraits traits{};
   /// How long it is expected to take, for devices that run nothing; measured otherwise.
   Nanoseconds expected_ns = 0;
+  /// Whether the function, given the same addresses, has the device do the same each time: it holds
+  /// nothing that changes from one iteration to the next, and waits for nothing. On a device that
+  /// keeps graphs it may then be called once, and what it launched be launched again.
+  bool steady = false;
 };
 
 /// How calls are served.
@@ -79,6 +83,7 @@ struct DeviceStats {
   std::int64_t planned_iterations = 0;  ///< Served by a plan from their beginning to their end.
   std::int64_t drifts = 0;
   std::int64_t plans_made = 0;
+  std::int64_t graph_launches = 0;
 };
 
 /// Not thread-safe: one thread calls, as one compute stream runs.

@@ -20,6 +20,7 @@ void Add(const RunCounts& counts, DeviceStats* stats) {
   stats->copies_in += counts.copies_in;
   stats->copied_out_bytes += counts.copied_out_bytes;
   stats->copied_in_bytes += counts.copied_in_bytes;
+  stats->graph_launches += counts.graph_launches;
 }
 
 std::int64_t Number(Block block) { return static_cast<std::int64_t>(block); }
@@ -42,6 +43,12 @@ ManagedDevice::ManagedDevice(device::Backend* backend, ManagedOptions options)
   host_slab_ = std::make_unique<HostSlab>(&backend_, planning.host_limit_bytes);
   memory_ = std::make_unique<OnDemandMemory>(&backend_, arena_.get(), planning.limit_bytes,
                                              host_slab_.get(), ledger_.get());
+  graphs_ = options.graphs;
+  // On the host, functions hold what changes by value.
+  if (!backend_.capabilities().host_addressable) {
+    constants_ = {backend_.AllocateDevice(kMaxConstantBytes),
+                  [this](std::byte* constants) { backend_.FreeDevice(constants); }};
+  }
   begun_ = backend_.CreateEvent();
   ended_ = backend_.CreateEvent();
   stats_.service = Service::kRecording;
@@ -137,7 +144,7 @@ void ManagedDevice::Exec(const OpInfo& info, std::span<const Block> reads,
   ++stats_.execs;
   if (planned()) {
     try {
-      served_->runner().Run(follower_->op(), std::move(function));
+      served_->runner().Run(follower_->op(), std::move(function), info.steady);
     } catch (const DeviceError&) {
       // The books say that a copy was made which was not.
       broken_ = true;
@@ -175,7 +182,7 @@ Nanoseconds ManagedDevice::RunOnDemand(const OpInfo& info, std::span<const Block
   if (function) {
     backend_.Record(begun_, device::Stream::kCompute);
     backend_.Run([&](void* native_stream) {
-      function({read_addresses, write_addresses, native_stream});
+      function({read_addresses, write_addresses, native_stream, constants_.get()});
     });
     backend_.Record(ended_, device::Stream::kCompute);
     backend_.Synchronize(ended_);
@@ -211,9 +218,26 @@ void ManagedDevice::EndIteration(std::string_view next) {
   EnterIfDue();
 }
 
+void ManagedDevice::SetConstants(std::span<const std::byte> constants) {
+  CheckUsable();
+  if (constants.size() > kMaxConstantBytes) {
+    throw Error(fmt::format("{} bytes of constants are too many; at most {} can be had",
+                            constants.size(), kMaxConstantBytes));
+  }
+  if (constants_ == nullptr) return;
+  try {
+    if (planned()) served_->runner().Flush();
+    backend_.Upload(constants_.get(), constants.data(), std::ssize(constants));
+  } catch (const DeviceError&) {
+    broken_ = true;
+    throw;
+  }
+}
+
 void ManagedDevice::Synchronize() {
   CheckUsable();
   try {
+    if (planned()) served_->runner().Flush();
     backend_.Synchronize();
   } catch (const DeviceError&) {
     broken_ = true;
@@ -271,7 +295,12 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
   broken_ = true;
   memory_->Clear();
   for (auto& [block, held] : blocks_) held.storage = kNoBlock;
-  entry.pattern->runner().Enter({&backend_, arena_.get(), slab_, ledger_.get()});
+  entry.pattern->runner().Enter({.backend = &backend_,
+                                 .arena = arena_.get(),
+                                 .slab = slab_,
+                                 .ledger = ledger_.get(),
+                                 .constants = constants_.get(),
+                                 .graphs = graphs_});
   broken_ = false;
   served_ = std::move(entry.pattern);
   follower_ = std::move(entry.follower);
@@ -310,8 +339,9 @@ void ManagedDevice::Drift(std::string reason) {
 /// Ends planned service between two calls; what every block holds is taken over.
 void ManagedDevice::Leave() {
   broken_ = true;
-  backend_.Synchronize();
   PlanRunner& runner = served_->runner();
+  runner.Flush();
+  backend_.Synchronize();
   if (!measured_) measured_ = runner.TakeMeasured();
   std::vector<Whereabouts> contents = runner.now();
   const std::vector<PlanRunner::PendingReplay> replays = runner.PendingReplays();

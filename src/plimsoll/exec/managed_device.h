@@ -23,6 +23,8 @@ struct ManagedOptions {
   WatchOptions watch;
   /// Whether every byte in use is accounted for at every event; for tests.
   bool ledger = false;
+  /// Whether steady ops may be issued as graphs, where the backend keeps graphs.
+  bool graphs = true;
 };
 
 /// Holds a limit: everything that the program asks for happens in one arena of the limit's size,
@@ -54,6 +56,9 @@ class ManagedDevice final : public Device {
             Function function) override;
   void EndIteration(std::string_view next) override;
   using Device::EndIteration;
+  /// Functions get constants only where they cannot hold them: if the program cannot address the
+  /// device's memory.
+  void SetConstants(std::span<const std::byte> constants) override;
   void Synchronize() override;
   DeviceStats stats() const override;
 
@@ -101,6 +106,8 @@ class ManagedDevice final : public Device {
 
   device::Backend& backend_;
   std::unique_ptr<std::byte, std::function<void(std::byte*)>> arena_;
+  std::unique_ptr<std::byte, std::function<void(std::byte*)>> constants_;
+  bool graphs_ = true;
   std::byte* slab_ = nullptr;  // Where planned service copies to.
   Bytes slab_bytes_ = 0;
   std::unique_ptr<Ledger> ledger_;

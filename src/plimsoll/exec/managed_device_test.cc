@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plimsoll/base/error.h"
+#include "plimsoll/device/graph_backend_for_test.h"
 #include "plimsoll/device/host_backend.h"
 #include "plimsoll/exec/plain_device.h"
 #include "plimsoll/exec/toy_network_for_test.h"
@@ -233,6 +234,64 @@ TEST(ManagedDeviceTest, AFunctionThatThrowsMayBeRunAgain) {
     EXPECT_EQ(runs, 2);
   }
   device.Free(block);
+}
+
+/// Like TrainUnder(), on a device that keeps graphs.
+DeviceStats TrainInGraphs(int percent, const ToyOptions& options, const std::vector<ToyStep>& steps,
+                          const Reference& reference, bool refuses = false) {
+  device::HostBackend host({.poison_on_free = true, .jitter_ns = 30'000, .seed = options.seed});
+  device::GraphBackend backend(&host);
+  if (refuses) backend.RefuseGraphs();
+  DeviceStats stats;
+  {
+    ManagedDevice device(&backend, At(reference.peak_bytes * percent / 100));
+    const Numbers numbers = Train(&device, options, steps);
+    EXPECT_EQ(numbers.steps, reference.numbers.steps) << percent << " %, seed " << options.seed;
+    EXPECT_TRUE(numbers == reference.numbers) << percent << " %, seed " << options.seed;
+    stats = device.stats();
+  }
+  EXPECT_EQ(backend.graphs_made(), backend.graphs_destroyed());
+  EXPECT_EQ(host.device_bytes(), 0);
+  return stats;
+}
+
+TEST(ManagedDeviceTest, GraphsGiveTheSameNumbers) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const ToyOptions options{.seed = seed, .layers = 16, .marks = seed % 3 != 0};
+    const std::vector<ToyStep> steps(14);
+    const Reference reference = TrainPlainly(options, steps);
+    for (const int percent : {100, 80, 65, 50}) {
+      const DeviceStats stats = TrainInGraphs(percent, options, steps, reference);
+      EXPECT_GT(stats.planned_iterations, 5);
+      EXPECT_GE(stats.graph_launches, 5) << percent << " %, seed " << seed;
+    }
+  }
+}
+
+TEST(ManagedDeviceTest, AProgramDriftsOutOfAGraph) {
+  std::int64_t drifts = 0;
+  std::int64_t launches = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const ToyOptions options{.seed = seed, .layers = 16};
+    const std::vector<ToyStep> steps = EventfulSteps(seed, 40, options.layers);
+    const Reference reference = TrainPlainly(options, steps);
+    for (const int percent : {80, 50}) {
+      const DeviceStats stats = TrainInGraphs(percent, options, steps, reference);
+      drifts += stats.drifts;
+      launches += stats.graph_launches;
+    }
+  }
+  EXPECT_GT(drifts, 50);
+  EXPECT_GT(launches, 50);
+}
+
+TEST(ManagedDeviceTest, WhatCannotBeAGraphRunsOneByOne) {
+  const ToyOptions options{.seed = 2, .layers = 16};
+  const std::vector<ToyStep> steps(14);
+  const Reference reference = TrainPlainly(options, steps);
+  const DeviceStats stats = TrainInGraphs(65, options, steps, reference, /*refuses=*/true);
+  EXPECT_GT(stats.planned_iterations, 5);
+  EXPECT_EQ(stats.graph_launches, 0);
 }
 
 }  // namespace

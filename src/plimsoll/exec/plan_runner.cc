@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/exec/plan_runner_internal.h"
 
 namespace plimsoll::exec {
 namespace {
@@ -20,18 +21,6 @@ using plan::VariableIndex;
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr std::array kCopyQueues = {Queue::kCopyOut, Queue::kCopyIn};
-
-device::Stream StreamOf(Queue queue) {
-  switch (queue) {
-    case Queue::kCompute:
-      return device::Stream::kCompute;
-    case Queue::kCopyOut:
-      return device::Stream::kCopyOut;
-    case Queue::kCopyIn:
-      return device::Stream::kCopyIn;
-  }
-  return device::Stream::kCompute;
-}
 
 }  // namespace
 
@@ -50,6 +39,7 @@ PlanRunner::PlanRunner(const plan::Plan* plan)
 
 PlanRunner::~PlanRunner() {
   if (memory_.backend == nullptr) return;
+  DestroyGraphs();
   for (const device::EventId event : events_) memory_.backend->DestroyEvent(event);
   for (const device::EventId event : times_) memory_.backend->DestroyEvent(event);
 }
@@ -80,10 +70,14 @@ void PlanRunner::Rehearse() {
 }
 
 void PlanRunner::Enter(const PlanMemory& memory) {
+  // Graphs know addresses.
+  if (!(memory == memory_)) DestroyGraphs();
   memory_ = memory;
   while (events_.size() < plan_.commands.size() * kEventLaps) {
     events_.push_back(memory_.backend->CreateEvent());
   }
+  held_events_.assign(events_.size(), 0);
+  is_steady_.assign(original_.ops.size(), false);
   issued_.fill(0);
   counts_ = {};
   measured_lap_ = -1;
@@ -107,7 +101,7 @@ void PlanRunner::Leave() {
   }
 }
 
-void PlanRunner::Run(OpIndex op, Function function) {
+void PlanRunner::Run(OpIndex op, Function function, bool steady) {
   PLIMSOLL_CHECK(op == ops_done_, fmt::format("op {} comes instead of op {}", op, ops_done_));
   if (op == 0 && measures_next_) {
     const std::int64_t next = Issued(Queue::kCompute) / Length(Queue::kCompute);
@@ -117,6 +111,12 @@ void PlanRunner::Run(OpIndex op, Function function) {
     measured_lap_ = untouched ? next : next + 1;
     measures_next_ = false;
   }
+  // Times are those of commands one by one.
+  const bool measuring = measures_next_ || measured_lap_ >= 0;
+  if (!steady || measuring) IssueHeld();
+  holds_back_ = steady && !measuring && memory_.graphs && !gives_up_graphs_ &&
+                memory_.backend->capabilities().graphs;
+  is_steady_[At(op)] = steady;
   if (is_replayed_[At(op)]) functions_[At(op)] = function;
   const std::int64_t lap = Issued(Queue::kCompute) / Length(Queue::kCompute);
   reached_ = lap * plan_.problem.period + recorded_positions_[At(op)];
@@ -132,7 +132,9 @@ void PlanRunner::Run(OpIndex op, Function function) {
   while (ops_done_ == op) IssueNext(Queue::kCompute);
   current_ = nullptr;
   IssueReadyCopies();
+  holds_back_ = false;
   if (ops_done_ < std::ssize(original_.ops)) return;
+  IssueHeld();
   ops_done_ = 0;
   // What the functions hold may be large, and is of no use to the next iteration.
   for (Function& kept : functions_) kept = nullptr;
@@ -189,8 +191,10 @@ void PlanRunner::IssueWaits(CommandIndex command, std::int64_t lap) {
     }
     if (rehearsing_ || lap < wait.lag) continue;
     if (queue == plan_.commands[At(command)].queue) continue;
-    memory_.backend->Wait(StreamOf(plan_.commands[At(command)].queue),
-                          EventOf(wait.command, lap - wait.lag));
+    Issue({.kind = Call::Kind::kWait,
+           .queue = plan_.commands[At(command)].queue,
+           .index = wait.command,
+           .lap = lap - wait.lag});
   }
 }
 
@@ -236,9 +240,14 @@ void PlanRunner::IssueOp(CommandIndex command, std::int64_t lap) {
   const OpIndex source = source_[At(op)];
   if (!rehearsing_) {
     RecordTime(command, lap, true);
-    RunFunction(op, replay ? functions_[At(source)] : *current_);
+    if (!is_steady_[At(source)]) IssueHeld();
+    const bool holds_back = std::exchange(holds_back_, holds_back_ && is_steady_[At(source)]);
+    Issue({.kind = Call::Kind::kRun,
+           .index = op,
+           .function = replay ? functions_[At(source)] : std::move(*current_)});
     RecordTime(command, lap, false);
-    memory_.backend->Record(EventOf(command, lap), device::Stream::kCompute);
+    Issue({.kind = Call::Kind::kRecord, .index = command, .lap = lap});
+    holds_back_ = holds_back;
     counts_.replays += replay ? 1 : 0;
   }
   NoteOp(op);
@@ -247,40 +256,22 @@ void PlanRunner::IssueOp(CommandIndex command, std::int64_t lap) {
   ops_done_ = source + 1;
 }
 
-void PlanRunner::RunFunction(OpIndex index, const Function& function) {
-  if (!function) return;
-  const plan::Op& op = plan_.problem.ops[At(index)];
-  const auto count = At(op.read_count + op.write_count);
-  addresses_.resize(count);
-  for (std::size_t k = 0; k < count; ++k) {
-    const ResidencyIndex r = operand_residencies_[At(op.first_operand) + k];
-    addresses_[k] = memory_.arena + plan_.residencies[At(r)].offset;
-  }
-  const std::span<std::byte* const> all(addresses_);
-  memory_.backend->Run([&](void* native_stream) {
-    function({all.first(At(op.read_count)), all.subspan(At(op.read_count)), native_stream});
-  });
-}
-
 void PlanRunner::IssueCopy(CommandIndex index, std::int64_t lap) {
   const plan::Command& command = plan_.commands[At(index)];
   const plan::Residency& residency = plan_.residencies[At(command.residency)];
   const Bytes size = plan_.problem.variables[At(residency.variable)].size_bytes;
   if (!rehearsing_) {
-    std::byte* device = memory_.arena + residency.offset;
-    std::byte* host = memory_.slab + command.host_offset;
     RecordTime(index, lap, true);
+    Issue({.kind = Call::Kind::kCopy, .queue = command.queue, .index = index});
     if (command.queue == Queue::kCopyOut) {
-      memory_.backend->CopyOut(host, device, size);
       ++counts_.copies_out;
       counts_.copied_out_bytes += size;
     } else {
-      memory_.backend->CopyIn(device, host, size);
       ++counts_.copies_in;
       counts_.copied_in_bytes += size;
     }
     RecordTime(index, lap, false);
-    memory_.backend->Record(EventOf(index, lap), StreamOf(command.queue));
+    Issue({.kind = Call::Kind::kRecord, .queue = command.queue, .index = index, .lap = lap});
   }
   NoteCopy(command);
 }

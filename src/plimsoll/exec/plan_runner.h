@@ -34,6 +34,7 @@ struct RunCounts {
   std::int64_t copies_in = 0;
   Bytes copied_out_bytes = 0;
   Bytes copied_in_bytes = 0;
+  std::int64_t graph_launches = 0;
 };
 
 /// What a runner moves things in.
@@ -42,6 +43,10 @@ struct PlanMemory {
   std::byte* arena = nullptr;  ///< Of at least the plan's footprint.
   std::byte* slab = nullptr;   ///< Host memory of at least the plan's host bytes.
   Ledger* ledger = nullptr;    ///< Told of every range of the arena that is in use; may be null.
+  const std::byte* constants = nullptr;  ///< For Launch::constants.
+  bool graphs = false;  ///< Whether to use graphs, if the backend has them and ops are steady.
+
+  friend bool operator==(const PlanMemory&, const PlanMemory&) = default;
 };
 
 /// Issues the commands of a plan as the program calls, op by op. It follows; it does not drive:
@@ -55,6 +60,13 @@ struct PlanMemory {
 /// that the program gave for that op in the same iteration. No copy brings anything to where a
 /// block was that the program has not freed yet: so until then its content is there, whatever
 /// comes.
+///
+/// Where a backend keeps graphs, the commands of steady ops are held back until something comes
+/// that must run at once, or the iteration ends, and then issued in one call: the second time that
+/// the same stretch of commands comes they are made a graph, from then on that is launched.
+///
+///     program    upload  op 1  op 2  …  op n  download
+///     device     upload  held…………………………………▶ graph  download
 ///
 /// Also keeps account of where every content is, so that planned service can be entered at the
 /// beginning of an iteration and left at any call.
@@ -78,8 +90,13 @@ class PlanRunner {
   void Leave();
 
   /// Runs an op of the recorded problem, after all replays and waits that the plan puts before it.
-  /// Ops come in order, around the iteration. Throws what the backend and the function throw.
-  void Run(plan::OpIndex op, Function function);
+  /// Ops come in order, around the iteration. Throws what the backend and the function throw; of an
+  /// op that is steady, perhaps later.
+  void Run(plan::OpIndex op, Function function, bool steady = false);
+
+  /// Issues what is held back, one by one. Called before anybody waits for what the plan has
+  /// issued.
+  void Flush();
 
   /// Where the contents are once everything issued has run: valid after Backend::Synchronize().
   const std::vector<Whereabouts>& now() const { return now_; }
@@ -124,6 +141,38 @@ class PlanRunner {
     bool used_up = false;          // and so has its last op.
   };
 
+  /// A call of the backend.
+  struct Call {
+    enum class Kind : std::uint8_t { kRun, kCopy, kRecord, kWait };
+    Kind kind = Kind::kRun;
+    plan::Queue queue = plan::Queue::kCompute;  // Where it is issued.
+    std::int32_t index = 0;  // The op to run, or the command to copy, record or wait for.
+    std::int64_t lap = 0;    // Of what is recorded or waited for.
+    bool is_inside = false;  // Of a wait: what it waits for is held back, too.
+    Function function{};
+  };
+  /// What tells stretches of calls apart.
+  struct CallKey {
+    Call::Kind kind;
+    plan::Queue queue;
+    std::int32_t index;
+    std::int64_t lap;  // From that of the first call.
+
+    friend bool operator==(const CallKey&, const CallKey&) = default;
+  };
+  struct Graph {
+    std::vector<CallKey> calls;
+    std::int64_t seen = 0;
+    device::GraphId id = -1;
+  };
+
+  void Issue(Call call);
+  void Perform(const Call& call, bool keeps);
+  void IssueHeld();
+  std::vector<CallKey> KeysOfHeld() const;
+  bool Capture(Graph* graph);
+  void DestroyGraphs();
+
   void LinkOperands();
   void DescribeStays();
   void ListExpiring();
@@ -140,7 +189,7 @@ class PlanRunner {
   void IssueReadyCopies();
   void IssueOp(plan::CommandIndex command, std::int64_t lap);
   void IssueCopy(plan::CommandIndex command, std::int64_t lap);
-  void RunFunction(plan::OpIndex op, const Function& function);
+  void RunFunction(plan::OpIndex op, const Function& function, bool keeps);
   device::EventId EventOf(plan::CommandIndex command, std::int64_t lap) const;
 
   void RecordTime(plan::CommandIndex command, std::int64_t lap, bool is_start);
@@ -176,7 +225,7 @@ class PlanRunner {
   std::vector<Whereabouts> now_;
   std::vector<std::int64_t> versions_;
   std::vector<Function> functions_;  // By recorded op: of this iteration, if it is replayed.
-  const Function* current_ = nullptr;
+  Function* current_ = nullptr;
   plan::OpIndex ops_done_ = 0;
   plan::Position reached_ = 0;  // Over all iterations: the program has called all before.
   std::vector<device::EventId> events_;
@@ -185,6 +234,14 @@ class PlanRunner {
   std::int64_t measured_lap_ = -1;
   bool measures_next_ = false;
   RunCounts counts_;
+  // What is held back, and the graphs that were made of such.
+  bool holds_back_ = false;
+  std::vector<bool> is_steady_;  // By recorded op, as its function was when it last came.
+  std::vector<Call> held_;
+  std::vector<std::int64_t> held_events_;  // By event: the stretch that it was last recorded in.
+  std::int64_t stretch_ = 1;
+  std::vector<Graph> graphs_;
+  bool gives_up_graphs_ = false;
 };
 
 }  // namespace plimsoll::exec

@@ -148,7 +148,8 @@ class ToyNetwork {
       }
     }
     const std::string full = (step_->evaluates ? "eval_" : "") + name;
-    device_.Exec({.name = full, .traits = traits}, reads, writes,
+    // What is salted differs from one iteration to the next.
+    device_.Exec({.name = full, .traits = traits, .steady = salt == 0}, reads, writes,
                  [read_words, write_words, state_of, traits, salt](const Launch& launch) {
                    std::size_t most = 0;
                    for (const std::size_t words : write_words) most = std::max(most, words);

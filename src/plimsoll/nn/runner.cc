@@ -54,7 +54,8 @@ void Execute(exec::Device* device, const ProgramOp& op, const StepScalars& scala
   device->Exec({.name = Name(op.spec.kind),
                 .phase = op.phase,
                 .traits = TraitsOf(op.spec.kind),
-                .expected_ns = op.kernel.expected_ns},
+                .expected_ns = op.kernel.expected_ns,
+                .steady = op.kernel.steady},
                reads, writes, std::move(function));
 }
 

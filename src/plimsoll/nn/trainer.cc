@@ -236,6 +236,7 @@ float Trainer::Step(const Batch& batch) {
     };
   }
   BeginIteration("train", batch.size, branches);
+  device_.SetConstants(std::as_bytes(std::span(&scalars, 1)));
   RunProgram(&device_, program, blocks_, scalars, hooks);
   ++step_;
   return loss;
@@ -252,7 +253,9 @@ Evaluation Trainer::Evaluate(const Batch& batch) {
     device_.Read(block, slot == program.loss ? &evaluation.loss : &correct, sizeof(float));
   };
   BeginIteration("evaluate", batch.size, {});
-  RunProgram(&device_, program, blocks_, {}, hooks);
+  const StepScalars scalars;
+  device_.SetConstants(std::as_bytes(std::span(&scalars, 1)));
+  RunProgram(&device_, program, blocks_, scalars, hooks);
   evaluation.correct = std::llround(correct);
   evaluation.rows = std::count_if(batch.labels.begin(), batch.labels.end(),
                                   [](std::int32_t label) { return label >= 0; });
