@@ -29,6 +29,8 @@ void AddModelsCommand(CLI::App& app, ExitCode& exit_code);
 void AddProfileCommand(CLI::App& app, ExitCode& exit_code);
 void AddMaxBatchCommand(CLI::App& app, ExitCode& exit_code);
 void AddTrainCommand(CLI::App& app, ExitCode& exit_code);
+void AddDevicesCommand(CLI::App& app, ExitCode& exit_code);
+void AddCalibrateCommand(CLI::App& app, ExitCode& exit_code);
 void AddGenerateCommand(CLI::App& app, ExitCode& exit_code);
 
 }  // namespace plimsoll::cli

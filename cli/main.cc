@@ -41,6 +41,8 @@ ExitCode Run(int argc, char** argv) {
   AddProfileCommand(app, exit_code);
   AddMaxBatchCommand(app, exit_code);
   AddTrainCommand(app, exit_code);
+  AddDevicesCommand(app, exit_code);
+  AddCalibrateCommand(app, exit_code);
   AddGenerateCommand(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -38,6 +38,7 @@ function(plimsoll_test_headers)
   file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "")
   add_library(plimsoll_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cc)
   target_compile_features(plimsoll_test_headers PRIVATE cxx_std_20)
+  target_compile_options(plimsoll_test_headers PRIVATE ${PLIMSOLL_TEST_OPTIONS})
   target_compile_definitions(plimsoll_test_headers PRIVATE
     PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
   target_link_libraries(plimsoll_test_headers PRIVATE plimsoll_build_flags fmt::fmt GTest::gmock
@@ -58,6 +59,7 @@ function(plimsoll_test source)
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} plimsoll_build_flags fmt::fmt
     GTest::gmock GTest::gtest_main rapidcheck)
   target_compile_definitions(${name} PRIVATE PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
+  target_compile_options(${name} PRIVATE ${PLIMSOLL_TEST_OPTIONS})
   if(PLIMSOLL_PRECOMPILE_HEADERS)
     target_precompile_headers(${name} REUSE_FROM plimsoll_test_headers)
   endif()

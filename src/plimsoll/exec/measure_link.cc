@@ -2,6 +2,7 @@
 #include "plimsoll/exec/measure_link.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -13,13 +14,15 @@ namespace {
 constexpr Bytes kLarge = Bytes{16} << 20;
 constexpr Bytes kSmall = 4096;
 constexpr int kRuns = 5;
+/// So many copies each way outlast the traffic that they are measured with, or nearly so.
+constexpr int kCopies = 8;
 
 /// Memory on both sides, and events around copies.
 class Bench {
  public:
   explicit Bench(device::Backend* backend)
       : backend_(*backend),
-        device_(Take(backend->AllocateDevice(2 * kLarge), &device::Backend::FreeDevice)),
+        device_(Take(backend->AllocateDevice(3 * kLarge), &device::Backend::FreeDevice)),
         host_(Take(backend->AllocateHost(2 * kLarge), &device::Backend::FreeHost)) {
     for (device::EventId& event : events_) event = backend_.CreateEvent();
     std::memset(host_.get(), 1, 2 * kLarge);
@@ -58,6 +61,38 @@ class Bench {
     return {Median(out_times), Median(in_times)};
   }
 
+  /// Device memory that no copy touches, of kLarge bytes.
+  std::byte* spare() { return device_.get() + 2 * kLarge; }
+
+  struct Together {
+    double compute_s = 0;
+    double out_s = 0;
+    double in_s = 0;
+  };
+  /// The median times of a function, if there is one, and of so many copies each way, all at once.
+  Together MeasureTogether(const std::function<void(void*)>& function, int copies) {
+    std::array<std::vector<double>, 3> times;
+    for (int run = 0; run <= kRuns; ++run) {
+      backend_.Record(events_[0], device::Stream::kCopyOut);
+      backend_.Record(events_[2], device::Stream::kCopyIn);
+      for (int k = 0; k < copies; ++k) {
+        backend_.CopyOut(host_.get(), device_.get(), kLarge);
+        backend_.CopyIn(device_.get() + kLarge, host_.get() + kLarge, kLarge);
+      }
+      backend_.Record(events_[1], device::Stream::kCopyOut);
+      backend_.Record(events_[3], device::Stream::kCopyIn);
+      backend_.Record(events_[4], device::Stream::kCompute);
+      if (function) backend_.Run(function);
+      backend_.Record(events_[5], device::Stream::kCompute);
+      backend_.Synchronize();
+      if (run == 0) continue;
+      times[0].push_back(Between(4, 5));
+      times[1].push_back(Between(0, 1));
+      times[2].push_back(Between(2, 3));
+    }
+    return {Median(times[0]), Median(times[1]), Median(times[2])};
+  }
+
  private:
   using Memory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
@@ -78,7 +113,7 @@ class Bench {
   device::Backend& backend_;
   Memory device_;
   Memory host_;
-  device::EventId events_[4] = {};
+  device::EventId events_[6] = {};
 };
 
 }  // namespace
@@ -104,6 +139,19 @@ plan::Machine MeasureLink(device::Backend* backend) {
       std::min(rate(both.out_s, small_out.out_s), machine.out_bytes_per_s);
   machine.both_in_bytes_per_s = std::min(rate(both.in_s, small_in.in_s), machine.in_bytes_per_s);
   return machine;
+}
+
+Interference MeasureInterference(device::Backend* backend, const MakeTraffic& make_traffic) {
+  Bench bench(backend);
+  const auto traffic = make_traffic(bench.spare(), kLarge);
+  const Bench::Together alone = bench.MeasureTogether(traffic, 0);
+  const Bench::Together copies = bench.MeasureTogether({}, kCopies);
+  const Bench::Together both = bench.MeasureTogether(traffic, kCopies);
+  const auto ratio = [](double slow, double fast) {
+    return fast > 0 ? std::max(1.0, slow / fast) : 1;
+  };
+  return {ratio(both.compute_s, alone.compute_s), ratio(both.out_s, copies.out_s),
+          ratio(both.in_s, copies.in_s)};
 }
 
 }  // namespace plimsoll::exec

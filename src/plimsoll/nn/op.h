@@ -176,6 +176,8 @@ class KernelLibrary {
   virtual bool fuses_batch_norm() const { return false; }
   /// How many parameters an update may take at once.
   virtual int update_group() const { return 1; }
+  /// Gives back memory of the device that preparing has taken.
+  virtual void ReleaseScratch() {}
   /// Equal specs share what can be shared. Throws Error if a shape is impossible,
   /// naming the op and the shapes.
   virtual Kernel Prepare(const OpSpec& spec) = 0;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/plan_row.h"
+#include "cli/training_device.h"
+#include "plimsoll/base/file.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  DeviceSettings device;
+  std::optional<std::string> output;
+  bool json = false;
+};
+
+/// As docs/formats.md has it; what planners do not know is for people.
+Json ToJson(const plan::Machine& machine, const exec::Interference& interference) {
+  return {{"name", machine.name},
+          {"out_bytes_per_s", machine.out_bytes_per_s},
+          {"in_bytes_per_s", machine.in_bytes_per_s},
+          {"both_out_bytes_per_s", machine.both_out_bytes_per_s},
+          {"both_in_bytes_per_s", machine.both_in_bytes_per_s},
+          {"out_latency_ns", machine.out_latency_ns},
+          {"in_latency_ns", machine.in_latency_ns},
+          {"compute_slowdown_by_copies", interference.compute_slowdown},
+          {"out_slowdown_by_compute", interference.out_slowdown},
+          {"in_slowdown_by_compute", interference.in_slowdown}};
+}
+
+void PrintForPeople(const TrainingDevice& device, const exec::Interference& interference) {
+  const plan::Machine& machine = device.machine;
+  fmt::print(
+      "{}: out {:.2f} GB/s, in {:.2f} GB/s; both at once {:.2f} and {:.2f} GB/s\n"
+      "latency of a copy: {:.1f} us out, {:.1f} us in\n"
+      "kernels that are bound by memory are {:.2f} times as slow while copies run, and copies "
+      "{:.2f} "
+      "(out) and {:.2f} (in) times\n",
+      device.name, machine.out_bytes_per_s / 1e9, machine.in_bytes_per_s / 1e9,
+      machine.both_out_bytes_per_s / 1e9, machine.both_in_bytes_per_s / 1e9,
+      static_cast<double>(machine.out_latency_ns) / 1e3,
+      static_cast<double>(machine.in_latency_ns) / 1e3, interference.compute_slowdown,
+      interference.out_slowdown, interference.in_slowdown);
+}
+
+ExitCode Run(const Options& options) {
+  TrainingDevice device = OpenTrainingDevice(options.device);
+  const exec::Interference interference =
+      exec::MeasureInterference(device.backend.get(), device.make_traffic);
+  device.machine.name = device.name;
+  const Json json = ToJson(device.machine, interference);
+  if (options.output) {
+    FileReplacer file(*options.output);
+    file.Write(json.dump(2) + "\n");
+    file.Commit();
+  }
+  if (options.json) {
+    PrintJson(json);
+  } else {
+    PrintForPeople(device, interference);
+    if (options.output) {
+      fmt::print("written to {}; give it to planners as --link {}\n", *options.output,
+                 *options.output);
+    }
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddCalibrateCommand(CLI::App& app, ExitCode& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Measure the link between a device and the host, for planners");
+  auto options = std::make_shared<Options>();
+  AddDeviceSettings(command, &options->device);
+  command->add_option("-o,--output", options->output, "Write a machine file here");
+  command->add_flag("--json", options->json, "Print an object");
+  command->callback([options, &exit_code] { exit_code = Run(*options); });
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/training_device.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "cli/plan_input.h"
+#include "plimsoll/base/error.h"
+#include "plimsoll/device/host_backend.h"
+#include "plimsoll/nn/onednn/library.h"
+#ifdef PLIMSOLL_HAS_CUDA
+#include "plimsoll/cuda/backend.h"
+#include "plimsoll/cuda/devices.h"
+#include "plimsoll/cuda/library.h"
+#endif
+
+namespace plimsoll::cli {
+namespace {
+
+/// As kernels that are bound by memory do, on the calling thread.
+std::function<void(void*)> HostTraffic(std::byte* memory, Bytes size_bytes) {
+  return [=](void*) {
+    const auto half = static_cast<std::size_t>(size_bytes / 2);
+    for (int round = 0; round < 4; ++round) std::memcpy(memory, memory + half, half);
+  };
+}
+
+TrainingDevice OpenHostDevice(const std::optional<std::string>& link) {
+  TrainingDevice host;
+  host.name = "host";
+  host.library = nn::MakeOneDnnLibrary();
+  host.make_traffic = HostTraffic;
+  if (!link) {
+    host.backend = std::make_unique<device::HostBackend>();
+    host.machine = exec::MeasureLink(host.backend.get());
+    return host;
+  }
+  host.machine = SelectMachine(*link);
+  host.backend = std::make_unique<device::HostBackend>(
+      device::HostOptions{.out_bytes_per_s = host.machine.out_bytes_per_s,
+                          .in_bytes_per_s = host.machine.in_bytes_per_s,
+                          .latency_ns = host.machine.out_latency_ns});
+  // The backend has no notion of directions that disturb each other.
+  host.machine.both_out_bytes_per_s = host.machine.out_bytes_per_s;
+  host.machine.both_in_bytes_per_s = host.machine.in_bytes_per_s;
+  return host;
+}
+
+#ifdef PLIMSOLL_HAS_CUDA
+TrainingDevice OpenGpu(const DeviceSettings& settings) {
+  const int number = settings.device == "cuda" ? 0 : std::stoi(settings.device.substr(5));
+  auto card = std::make_shared<cuda::CardMemory>(number);
+  TrainingDevice gpu;
+  gpu.is_gpu = true;
+  gpu.backend = std::make_unique<cuda::CudaBackend>(cuda::CudaOptions{.device = number});
+  gpu.name = cuda::ListDevices().at(static_cast<std::size_t>(number)).name;
+  gpu.library = cuda::MakeCudaLibrary({.reproducible = settings.reproducible});
+  gpu.machine =
+      settings.link ? SelectMachine(*settings.link) : exec::MeasureLink(gpu.backend.get());
+  gpu.make_traffic = [](std::byte* memory, Bytes size_bytes) {
+    return cuda::MemoryTraffic(memory, size_bytes, 400);
+  };
+  gpu.taken_bytes = [card] { return card->taken_bytes(); };
+  return gpu;
+}
+#else
+TrainingDevice OpenGpu(const DeviceSettings&) {
+  throw DeviceError("opening the GPU",
+                    "this plimsoll was built without CUDA; build it where nvcc and cuDNN are, or "
+                    "train with --device host");
+}
+#endif
+
+}  // namespace
+
+void AddDeviceSettings(CLI::App* command, DeviceSettings* settings) {
+  command
+      ->add_option("--device", settings->device, "host, cuda, or cuda:N; see \"plimsoll devices\"")
+      ->check([](const std::string& text) {
+        if (text == "host" || text == "cuda") return std::string();
+        const bool is_number = text.starts_with("cuda:") && text.size() > 5 && text.size() < 9 &&
+                               text.find_first_not_of("0123456789", 5) == std::string::npos;
+        return is_number ? std::string() : "should be host, cuda, or cuda: and a number";
+      })
+      ->capture_default_str();
+  command->add_option("--link", settings->link,
+                      "On the host, copy no faster than this link: h200, v100, gtx1080ti or a "
+                      "file; on a GPU, plan for it");
+  command->add_flag("--reproducible", settings->reproducible,
+                    "On a GPU, only kernels that give the same bits in every run");
+}
+
+TrainingDevice OpenTrainingDevice(const DeviceSettings& settings) {
+  if (settings.device == "host") return OpenHostDevice(settings.link);
+  return OpenGpu(settings);
+}
+
+void SettleTrainingDevice(TrainingDevice* device) {
+  if (!device->is_gpu) return;
+  device->library->ReleaseScratch();
+  device->overhead_bytes = device->taken_bytes();
+}
+
+}  // namespace plimsoll::cli

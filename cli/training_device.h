@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "plimsoll/device/backend.h"
+#include "plimsoll/exec/measure_link.h"
+#include "plimsoll/nn/op.h"
+#include "plimsoll/plan/machine.h"
+
+/// What networks are trained on: the host, or a GPU if this program knows of any.
+namespace plimsoll::cli {
+
+struct DeviceSettings {
+  std::string device = "host";      ///< Or "cuda", or "cuda:1".
+  std::optional<std::string> link;  ///< On the host, the link to model; on a GPU, its calibration.
+  bool reproducible = false;        ///< On a GPU: the same bits in every run.
+};
+/// "--device", "--link" and, where GPUs are known, what is about them.
+void AddDeviceSettings(CLI::App* command, DeviceSettings* settings);
+
+/// A device that is open.
+struct TrainingDevice {
+  std::unique_ptr<device::Backend> backend;
+  std::unique_ptr<nn::KernelLibrary> library;
+  plan::Machine machine;
+  bool is_gpu = false;
+  std::string name;                    ///< "host", or what the card is called.
+  std::function<Bytes()> taken_bytes;  ///< By this process, of the card; on a GPU.
+  Bytes overhead_bytes = 0;            ///< That the process takes of the card besides the arena.
+  exec::MakeTraffic make_traffic;      ///< For exec::MeasureInterference().
+};
+
+/// Throws DeviceError if there is no such device, or none that works.
+TrainingDevice OpenTrainingDevice(const DeviceSettings& settings);
+
+/// Gives back what preparing kernels has taken of the card, and measures what the process takes.
+/// Called when all kernels are prepared, before the arena is there.
+void SettleTrainingDevice(TrainingDevice* device);
+
+}  // namespace plimsoll::cli
