@@ -34,8 +34,9 @@ double LstmFlops(const Tensor& gates, const Shape& w_input, const Shape& w_hidde
 const std::vector<MachineSpeed>& MachineSpeeds() {
   static const std::vector<MachineSpeed> speeds = {
       {"host", 1.2e11, 1.2e10, 2'000},
-      {"h200-fp32", 4.5e13, 3.6e12, 4'000},
-      {"h200-tf32", 2.5e14, 3.6e12, 4'000},
+      {"h200-fp32", 4.5e13, 3.6e12, 4'000, true, 32},
+      {"h200-tf32", 2.5e14, 3.6e12, 4'000, true, 32},
+      {"h200-bf16", 7e14, 3.6e12, 4'000, true, 32},
   };
   return speeds;
 }
@@ -81,6 +82,13 @@ double FlopsOf(const OpSpec& spec) {
     }
     case OpKind::kLstmBackward:
       return 2 * LstmFlops(spec.reads[4], spec.reads[1].shape, spec.reads[2].shape);
+    case OpKind::kSgdUpdate:
+    case OpKind::kAdamWUpdate: {
+      // Weights come first of each group of operands, and are written once, as each moment.
+      double count = 0;
+      for (const Tensor& tensor : spec.writes) count += CountOf(tensor);
+      return 4 * count / (spec.kind == OpKind::kSgdUpdate ? 2 : 3);
+    }
     default: {
       // A few operations an element: memory decides.
       double count = 0;

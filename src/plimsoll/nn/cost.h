@@ -17,8 +17,11 @@ struct MachineSpeed {
   double flops_per_s = 1e11;      ///< Of convolutions and matrix products.
   double bytes_per_s = 1e10;      ///< Of device memory.
   Nanoseconds latency_ns = 2000;  ///< Of any op.
+  /// What its kernel library does at once: see KernelLibrary.
+  bool fuses_batch_norm = false;
+  int update_group = 1;
 };
-/// "host": two cores of a server; "h200-fp32", "h200-tf32".
+/// "host": two cores of a server; "h200-fp32", "h200-tf32", "h200-bf16".
 const std::vector<MachineSpeed>& MachineSpeeds();
 /// Throws Error that lists the names there are.
 const MachineSpeed& FindMachineSpeed(std::string_view name);

@@ -58,9 +58,30 @@ TEST(CostTest, TheSlowerOfArithmeticAndMemoryDecides) {
   EXPECT_EQ(ExpectedTime(linear, speed), 10 + 20'000'000);
 }
 
+TEST(CostTest, AGroupOfUpdatesCostsWhatItsMembersDo) {
+  const Tensor a{{1000}};
+  const Tensor b{{30}};
+  const OpSpec first{OpKind::kAdamWUpdate, {a, a, a, a}, {a, a, a}};
+  const OpSpec second{OpKind::kAdamWUpdate, {b, b, b, b}, {b, b, b}};
+  const OpSpec both{OpKind::kAdamWUpdate, {a, a, a, a, b, b, b, b}, {a, a, a, b, b, b}};
+  EXPECT_EQ(FlopsOf(first), 4000);
+  EXPECT_EQ(FlopsOf(both), FlopsOf(first) + FlopsOf(second));
+  EXPECT_EQ(BytesMovedBy(both), BytesMovedBy(first) + BytesMovedBy(second));
+}
+
+TEST(CostTest, TypesCount) {
+  const Tensor full{{1000}};
+  const Tensor half{{1000}, ElementType::kBfloat16};
+  EXPECT_EQ(2 * BytesMovedBy({OpKind::kGeluForward, {half}, {half}}),
+            BytesMovedBy({OpKind::kGeluForward, {full}, {full}}));
+}
+
 TEST(CostTest, MachinesHaveNames) {
   EXPECT_EQ(FindMachineSpeed("host").name, "host");
   EXPECT_THROW(FindMachineSpeed("abacus"), Error);
+  EXPECT_FALSE(NullLibrary(FindMachineSpeed("host")).fuses_batch_norm());
+  EXPECT_TRUE(NullLibrary(FindMachineSpeed("h200-bf16")).fuses_batch_norm());
+  EXPECT_GT(NullLibrary(FindMachineSpeed("h200-bf16")).update_group(), 1);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ namespace {
 /// Batches beyond this overflow before they fit anywhere.
 constexpr std::int64_t kMaxBatch = std::int64_t{1} << 24;
 
+/// Weights of one update.
+constexpr Bytes kMaxGroupBytes = Bytes{32} << 20;
+
 }  // namespace
 
 Program Lower(const Network& network, const LoweringOptions& options, KernelLibrary* library) {
@@ -33,19 +36,21 @@ Program Lower(const Network& network, const LoweringOptions& options, KernelLibr
     throw Error(fmt::format("{}: {} choices for {} branches", network.name,
                             options.active_branches.size(), network.branches.size()));
   }
-  return Lowering(network, options).Run(library);
+  return Lowering(network, options, library).Run();
 }
 
-Lowering::Lowering(const Network& network, const LoweringOptions& options)
+Lowering::Lowering(const Network& network, const LoweringOptions& options, KernelLibrary* library)
     : network_(network),
       options_(options),
+      library_(*library),
       states_(network.layers.size()),
       parameter_gradients_(network.parameters.size(), Tape::kNone),
       users_(network.parameters.size(), 0) {}
 
-Program Lowering::Run(KernelLibrary* library) {
+Program Lowering::Run() {
   DeclarePersistent();
   FindGradients();
+  FindFusions();
   const Tensor labels = network_.label_tensor();
   state(0).output = tape_.External(Output(0).size_bytes(), Role::kInput);
   labels_ = tape_.External(labels.size_bytes() * options_.batch, Role::kLabels);
@@ -54,11 +59,11 @@ Program Lowering::Run(KernelLibrary* library) {
   if (options_.train) {
     phase_ = trace::Phase::kBackward;
     for (LayerIndex index = layers - 1; index > 0; --index) Backward(index);
-    for (const ParameterIndex parameter : complete_) Update(parameter);
+    UpdateInGroups();
   }
   tape_.Download(loss_);
   if (!options_.train) tape_.Download(correct_);
-  Program program = tape_.Finish(library);
+  Program program = tape_.Finish(&library_);
   program.batch = options_.batch;
   program.input = tape_.slot_of(state(0).output);
   program.labels = tape_.slot_of(labels_);
@@ -84,6 +89,14 @@ void Lowering::DeclarePersistent() {
   };
   moments(Role::kMomentum, &momenta_);
   if (options_.optimizer == Optimizer::kAdamW) moments(Role::kVariance, &variances_);
+}
+
+Tensor Lowering::Output(LayerIndex index) const {
+  Tensor tensor = OutputTensor(layer(index), options_.batch);
+  if (tensor.type == ElementType::kFloat && options_.precision == Precision::kBfloat16) {
+    tensor.type = ElementType::kBfloat16;
+  }
+  return tensor;
 }
 
 bool Lowering::IsLeftOut(const Layer& of) const {
@@ -117,30 +130,56 @@ void Lowering::FinishParameter(ParameterIndex parameter) {
   if (--users_[static_cast<std::size_t>(parameter)] > 0) return;
   if (parameter_gradients_[static_cast<std::size_t>(parameter)] == Tape::kNone) return;
   if (options_.fused_update) {
-    Update(parameter);
+    Update({&parameter, 1});
   } else {
     complete_.push_back(parameter);
   }
 }
 
-void Lowering::Update(ParameterIndex parameter) {
-  const auto p = static_cast<std::size_t>(parameter);
-  const Tensor tensor{network_.parameters[p].shape};
+void Lowering::UpdateInGroups() {
+  const auto most = static_cast<std::size_t>(std::max(library_.update_group(), 1));
+  const std::span<const ParameterIndex> all = complete_;
+  for (std::size_t begin = 0; begin < all.size();) {
+    std::size_t end = begin;
+    Bytes bytes = 0;
+    while (end < all.size() && end - begin < most) {
+      const Parameter& next = network_.parameters[static_cast<std::size_t>(all[end])];
+      bytes += Tensor{next.shape}.size_bytes();
+      if (end > begin && bytes > kMaxGroupBytes) break;
+      ++end;
+    }
+    Update(all.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+void Lowering::Update(std::span<const ParameterIndex> parameters) {
+  const bool adam = options_.optimizer == Optimizer::kAdamW;
   Attributes attributes;
   attributes.weight_decay = options_.weight_decay;
-  std::vector<Operand> reads = {
-      {parameters_[p], tensor}, {parameter_gradients_[p], tensor}, {momenta_[p], tensor}};
-  std::vector<Result> results = {{tensor, Role::kParameter, 0}, {tensor, Role::kMomentum, 2}};
-  OpKind kind = OpKind::kSgdUpdate;
-  if (options_.optimizer == Optimizer::kAdamW) {
-    kind = OpKind::kAdamWUpdate;
+  if (adam) {
     attributes.epsilon = 1e-8F;
-    reads.push_back({variances_[p], tensor});
-    results.push_back({tensor, Role::kVariance, 3});
   } else {
     attributes.momentum = options_.momentum;
   }
-  tape_.Emit(kind, attributes, {trace::Phase::kUpdate, -1, parameter}, std::move(reads), results);
+  std::vector<Operand> reads;
+  std::vector<Result> results;
+  for (const ParameterIndex parameter : parameters) {
+    const auto p = static_cast<std::size_t>(parameter);
+    const Tensor tensor{network_.parameters[p].shape};
+    const auto first = static_cast<int>(reads.size());
+    reads.push_back({parameters_[p], tensor});
+    reads.push_back({parameter_gradients_[p], tensor});
+    reads.push_back({momenta_[p], tensor});
+    results.push_back({tensor, Role::kParameter, first});
+    results.push_back({tensor, Role::kMomentum, first + 2});
+    if (!adam) continue;
+    reads.push_back({variances_[p], tensor});
+    results.push_back({tensor, Role::kVariance, first + 3});
+  }
+  tape_.Emit(adam ? OpKind::kAdamWUpdate : OpKind::kSgdUpdate, attributes,
+             {trace::Phase::kUpdate, -1, {parameters.begin(), parameters.end()}}, std::move(reads),
+             results);
 }
 
 }  // namespace plimsoll::nn

@@ -137,11 +137,16 @@ void Lowering::Backward(LayerIndex index) {
   const State& at = state(index);
   if (at.output == Tape::kNone || !at.needs_gradient) return;
   if (of.kind == LayerKind::kSoftmaxLoss) return BackwardLoss(index);
+  const bool is_fused = at.fusion.norm >= 0;
   if (at.gradient != Tape::kNone) {  // Somebody uses it.
     if (PassesThrough(of)) return AddGradient(of.inputs[0], at.gradient);
-    BackwardUsed(index);
+    if (is_fused) {
+      BackwardFusion(index);
+    } else {
+      BackwardUsed(index);
+    }
   }
-  for (const ParameterIndex parameter : of.parameters) {
+  for (const ParameterIndex parameter : (is_fused ? layer(at.fusion.norm) : of).parameters) {
     if (network_.parameters[static_cast<std::size_t>(parameter)].trained) {
       FinishParameter(parameter);
     }

@@ -12,10 +12,10 @@ Lowering::Operand Lowering::ReadParameter(LayerIndex index, std::size_t which) c
 }
 
 /// Emits the op of a layer: its first result is the layer's output, the rest is kept.
-void Lowering::Emit(LayerIndex index, OpKind kind, std::vector<Operand> reads,
-                    std::vector<Result> results) {
-  std::vector<Value> values =
-      tape_.Emit(kind, layer(index).attributes, OriginOf(index), std::move(reads), results);
+void Lowering::Emit(LayerIndex index, OpKind kind, const Attributes& attributes,
+                    std::vector<Operand> reads, std::vector<Result> results) {
+  const std::vector<Value> values =
+      tape_.Emit(kind, attributes, OriginOf(index), std::move(reads), results);
   State& of = state(index);
   of.output = values[0];
   for (std::size_t i = 1; i < values.size(); ++i) {
@@ -33,7 +33,7 @@ void Lowering::Simple(LayerIndex index, OpKind kind, bool in_place, std::vector<
   }
   std::vector<Result> results = {{Output(index), Role::kActivation, in_place ? 0 : -1}};
   for (Result& result : saved) results.push_back(std::move(result));
-  Emit(index, kind, std::move(reads), std::move(results));
+  Emit(index, kind, layer(index).attributes, std::move(reads), std::move(results));
 }
 
 void Lowering::ForwardBatchNorm(LayerIndex index) {
@@ -78,6 +78,8 @@ void Lowering::Forward(LayerIndex index) {
     state(index).output = state(of.inputs[0]).output;
     return;
   }
+  if (state(index).is_absorbed) return;
+  if (state(index).fusion.norm >= 0) return ForwardFusion(index);
   const bool keeps = state(index).needs_gradient;
   const Tensor mask{Output(index).shape, ElementType::kBit};
   switch (of.kind) {
@@ -90,7 +92,7 @@ void Lowering::Forward(LayerIndex index) {
     case LayerKind::kBatchNorm:
       return ForwardBatchNorm(index);
     case LayerKind::kLayerNorm: {
-      Tensor rows = Output(index);
+      Tensor rows{Output(index).shape};
       rows.shape.pop_back();
       return Simple(index, OpKind::kLayerNormForward, false,
                     {{rows, Role::kSaved}, {rows, Role::kSaved}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "plimsoll/nn/lowering.h"
@@ -11,22 +12,31 @@ namespace plimsoll::nn {
 /// Walks a network forward, backward and over its parameters, and leaves ops on a tape.
 class Lowering {
  public:
-  Lowering(const Network& network, const LoweringOptions& options);
+  /// The library outlives it.
+  Lowering(const Network& network, const LoweringOptions& options, KernelLibrary* library);
 
-  Program Run(KernelLibrary* library);
+  Program Run();
 
  private:
   using Value = Tape::Value;
   using Operand = Tape::Operand;
   using Result = Tape::Result;
 
+  /// What a ReLU does at once with itself.
+  struct Fusion {
+    LayerIndex norm = -1;      ///< None if there is nothing.
+    LayerIndex residual = -1;  ///< What is added to the norm, if something is.
+  };
+
   /// What the forward pass keeps for the backward pass of a layer.
   struct State {
-    Value output = Tape::kNone;       ///< None if the layer is left out.
+    Value output = Tape::kNone;       ///< None if the layer is left out, or part of a fusion.
     bool needs_gradient = false;      ///< Whether a parameter comes before it.
     Value gradient = Tape::kNone;     ///< Of the output: the sum so far.
     std::vector<Value> saved;         ///< Masks, indices, statistics, in the order of writes.
     std::vector<Tensor> saved_types;  ///< Of those.
+    Fusion fusion;
+    bool is_absorbed = false;  ///< By a ReLU behind it.
   };
 
   // Forward.
@@ -39,7 +49,16 @@ class Lowering {
   void ForwardBatchNorm(LayerIndex index);
   void ForwardMaxPool(LayerIndex index);
   void ForwardLoss(LayerIndex index);
-  void Emit(LayerIndex index, OpKind kind, std::vector<Operand> reads, std::vector<Result> results);
+  void Emit(LayerIndex index, OpKind kind, const Attributes& attributes, std::vector<Operand> reads,
+            std::vector<Result> results);
+
+  // Batch norms with their ReLUs.
+  std::vector<std::int32_t> CountUsers() const;
+  void FindFusions();
+  LayerIndex FindNorm(LayerIndex add, const std::vector<std::int32_t>& users) const;
+  bool IsFusable(LayerIndex norm, const std::vector<std::int32_t>& users) const;
+  void ForwardFusion(LayerIndex index);
+  void BackwardFusion(LayerIndex index);
 
   // Backward.
   void Backward(LayerIndex index);
@@ -55,13 +74,16 @@ class Lowering {
   void AddGradient(LayerIndex index, Value gradient);
   void AddParameterGradient(LayerIndex index, std::size_t which, Value gradient);
   void FinishParameter(ParameterIndex parameter);
-  void Update(ParameterIndex parameter);
+  void UpdateInGroups();
+  void Update(std::span<const ParameterIndex> parameters);
 
   const Layer& layer(LayerIndex index) const {
     return network_.layers[static_cast<std::size_t>(index)];
   }
   State& state(LayerIndex index) { return states_[static_cast<std::size_t>(index)]; }
-  Tensor Output(LayerIndex index) const { return OutputTensor(layer(index), options_.batch); }
+  const State& state(LayerIndex index) const { return states_[static_cast<std::size_t>(index)]; }
+  /// The output of a layer, or its gradient.
+  Tensor Output(LayerIndex index) const;
   Operand Read(LayerIndex index) { return {state(index).output, Output(index)}; }
   Operand ReadInput(LayerIndex index, std::size_t which = 0) {
     return Read(layer(index).inputs[which]);
@@ -76,6 +98,7 @@ class Lowering {
 
   const Network& network_;
   const LoweringOptions& options_;
+  KernelLibrary& library_;
   Tape tape_;
   trace::Phase phase_ = trace::Phase::kForward;
   std::vector<State> states_;      // By layer.

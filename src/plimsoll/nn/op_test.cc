@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <set>
 #include <string>
+
+#include "plimsoll/nn/bfloat16.h"
 
 namespace plimsoll::nn {
 namespace {
@@ -30,6 +35,23 @@ TEST(OpTest, OnlyBatchNormHasStateOnTheSide) {
   EXPECT_EQ(TraitsOf(OpKind::kBatchNormForward).state_reads, 0b11000U);
   EXPECT_EQ(TraitsOf(OpKind::kConvForward).state_reads, 0U);
   EXPECT_TRUE(TraitsOf(OpKind::kDropoutForward).random);
+}
+
+TEST(OpTest, RoundsToTheNearestBfloat16) {
+  EXPECT_EQ(ToBfloat16(1.0F), 0x3f80);
+  EXPECT_EQ(ToBfloat16(-2.5F), 0xc020);
+  EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x3f807fffU)), 0x3f80) << "down";
+  EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x3f808001U)), 0x3f81) << "up";
+  EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x3f808000U)), 0x3f80) << "to even";
+  EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x3f818000U)), 0x3f82) << "to even";
+  EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x7f7fffffU)), 0x7f80) << "beyond the largest";
+  EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x80000001U)), 0x8000) << "minus almost nothing";
+  EXPECT_TRUE(std::isnan(FromBfloat16(ToBfloat16(std::bit_cast<float>(0x7f800001U)))));
+  EXPECT_TRUE(std::isnan(FromBfloat16(ToBfloat16(std::bit_cast<float>(0xffffffffU)))));
+  for (std::uint32_t bits = 0; bits < 0x7f80; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    ASSERT_EQ(ToBfloat16(FromBfloat16(half)), half);
+  }
 }
 
 }  // namespace

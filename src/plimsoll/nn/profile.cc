@@ -8,6 +8,7 @@
 #include <span>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/nn/bfloat16.h"
 
 namespace plimsoll::nn {
 namespace {
@@ -36,6 +37,7 @@ std::size_t HashOf(const OpSpec& spec) {
   std::size_t hash = static_cast<std::size_t>(spec.kind);
   const auto mix = [&](const std::vector<Tensor>& tensors) {
     for (const Tensor& tensor : tensors) {
+      hash = hash * 31 + static_cast<std::size_t>(tensor.type);
       for (const std::int64_t extent : tensor.shape) {
         hash = hash * 1'000'003 + static_cast<std::size_t>(extent);
       }
@@ -72,6 +74,11 @@ std::vector<std::byte> MakeContent(const OpSpec& spec, const Tensor& tensor, Ran
     std::vector<float> values(tile / sizeof(float));
     for (float& x : values) x = value(*random);
     std::memcpy(content.data(), values.data(), values.size() * sizeof(float));
+  } else if (tensor.type == ElementType::kBfloat16) {
+    std::uniform_real_distribution<float> value(0.5F, 1.5F);
+    std::vector<std::uint16_t> values(tile / sizeof(std::uint16_t));
+    for (std::uint16_t& x : values) x = ToBfloat16(value(*random));
+    std::memcpy(content.data(), values.data(), values.size() * sizeof(std::uint16_t));
   } else if (tensor.type == ElementType::kInt) {
     std::uniform_int_distribution<std::int32_t> value(
         0, static_cast<std::int32_t>(std::max<std::int64_t>(CountIndexed(spec), 1) - 1));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -11,7 +12,9 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/device/forwarding_backend.h"
 #include "plimsoll/device/host_backend.h"
+#include "plimsoll/nn/bfloat16.h"
 #include "plimsoll/nn/cost.h"
+#include "plimsoll/nn/fusing_library_for_test.h"
 #include "plimsoll/nn/models/model.h"
 #include "plimsoll/nn/models/small_for_test.h"
 #include "plimsoll/nn/null_library.h"
@@ -79,6 +82,44 @@ TEST(ProfileTest, WhatDoesNotRunTakesTheTimeThatIsExpected) {
     EXPECT_EQ(profiler.Measure(op), ExpectedTime(op.spec, FindMachineSpeed("host")));
   }
   EXPECT_EQ(profiler.measured(), 0);
+}
+
+TEST(ProfileTest, FusedOpsAndGroupsAreMeasuredToo) {
+  FusingLibrary library;
+  const Program program = LowerSmall("resnet20", &library);
+  device::HostBackend backend;
+  Profiler profiler(&backend, {.repeats = 1});
+  const std::vector<Nanoseconds> times = Profile(program, &profiler);
+  EXPECT_TRUE(std::all_of(times.begin(), times.end(), [](Nanoseconds x) { return x > 0; }));
+}
+
+/// Checks what it reads in bfloat16.
+class CheckingLibrary final : public KernelLibrary {
+ public:
+  std::string_view name() const override { return "checking"; }
+  Kernel Prepare(const OpSpec& spec) override {
+    return {.run = [spec](const exec::Launch& launch, const StepScalars&) {
+      for (std::size_t i = 0; i < spec.reads.size(); ++i) {
+        if (spec.reads[i].type != ElementType::kBfloat16) continue;
+        std::vector<std::uint16_t> bits(static_cast<std::size_t>(spec.reads[i].count()));
+        std::memcpy(bits.data(), launch.reads[i], bits.size() * sizeof(std::uint16_t));
+        EXPECT_TRUE(std::all_of(bits.begin(), bits.end(), [](std::uint16_t x) {
+          return FromBfloat16(x) >= 0.5F && FromBfloat16(x) <= 1.5F;
+        })) << Name(spec.kind);
+      }
+    }};
+  }
+};
+
+TEST(ProfileTest, OperandsInMixedPrecisionAreNumbersNearOne) {
+  CheckingLibrary library;
+  const Model model = FindModel("resnet20");
+  const Program program = Lower(model.build(SmallOptions(model)),
+                                {.batch = 2, .precision = Precision::kBfloat16}, &library);
+  device::HostBackend backend;
+  Profiler profiler(&backend, {.repeats = 1});
+  Profile(program, &profiler);
+  EXPECT_GT(profiler.measured(), 0);
 }
 
 /// Has room for so much and no more.

@@ -41,8 +41,8 @@ struct ProgramOp {
   OpSpec spec;
   Kernel kernel;
   trace::Phase phase = trace::Phase::kForward;
-  LayerIndex layer = -1;          ///< What it is part of; -1 for updates.
-  ParameterIndex parameter = -1;  ///< What it updates.
+  LayerIndex layer = -1;                  ///< What it is part of; -1 for updates.
+  std::vector<ParameterIndex> updates{};  ///< What it updates, in the order of its operands.
   std::vector<SlotIndex> reads;
   std::vector<SlotIndex> writes;  ///< The workspace, if there is one, is the last.
 };

@@ -102,8 +102,11 @@ void RunProgram(exec::Device* device, const Program& program, std::span<const Bl
         break;
       case StepKind::kExec: {
         const ProgramOp& op = program.ops[static_cast<std::size_t>(step.index)];
-        if (hooks.before_update && op.parameter >= 0) {
-          hooks.before_update(op.parameter, blocks.at(op.reads[1]));
+        if (hooks.before_update && !op.updates.empty()) {
+          const std::size_t each = op.reads.size() / op.updates.size();
+          for (std::size_t i = 0; i < op.updates.size(); ++i) {
+            hooks.before_update(op.updates[i], blocks.at(op.reads[i * each + 1]));
+          }
         }
         Execute(device, op, scalars, &blocks);
         break;

@@ -15,7 +15,7 @@ struct RunHooks {
   /// Fills a block, or reads one. An upload without a hook is an op that does nothing.
   std::function<void(SlotIndex, exec::Block)> upload;
   std::function<void(SlotIndex, exec::Block)> download;
-  /// Sees an update before it runs, with the block of the gradient.
+  /// Sees each parameter before the op that updates it runs, with the block of the gradient.
   std::function<void(ParameterIndex, exec::Block)> before_update;
 };
 

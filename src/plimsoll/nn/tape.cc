@@ -26,7 +26,7 @@ std::vector<Tape::Value> Tape::Emit(OpKind kind, const Attributes& attributes, c
   recorded.op.spec.attributes = attributes;
   recorded.op.phase = origin.phase;
   recorded.op.layer = origin.layer;
-  recorded.op.parameter = origin.parameter;
+  recorded.op.updates = origin.updates;
   const auto index = static_cast<std::int32_t>(ops_.size());
   for (Operand& read : reads) {
     PLIMSOLL_CHECK(read.value != kNone, "an op reads what nobody wrote");
@@ -110,15 +110,24 @@ void Tape::PlaceSteps(Program* program) {
     if (content.external) lives[static_cast<std::size_t>(content.place)].external = true;
     if (content.downloaded) lives[static_cast<std::size_t>(content.place)].last = -1;
   }
+  // All that is uploaded comes at once, before the first op that needs any of it.
+  const auto upload = [&] {
+    for (std::size_t slot = 0; slot < lives.size(); ++slot) {
+      if (!lives[slot].external || lives[slot].first < 0) continue;
+      lives[slot].first = -1;
+      program->steps.push_back({StepKind::kMalloc, static_cast<SlotIndex>(slot)});
+      program->steps.push_back({StepKind::kUpload, static_cast<SlotIndex>(slot)});
+    }
+  };
   for (std::size_t i = 0; i < program->ops.size(); ++i) {
     const ProgramOp& op = program->ops[i];
     const auto now = static_cast<std::int32_t>(i);
     const auto begin = [&](SlotIndex slot) {
       Life& life = lives[static_cast<std::size_t>(slot)];
       if (life.first != now || IsPersistent(program->slots[slot].role)) return;
+      if (life.external) return upload();
       life.first = -1;  // It may occur twice.
       program->steps.push_back({StepKind::kMalloc, slot});
-      if (life.external) program->steps.push_back({StepKind::kUpload, slot});
     };
     const auto end = [&](SlotIndex slot) {
       Life& life = lives[static_cast<std::size_t>(slot)];

@@ -28,7 +28,7 @@ class Tape {
   struct Origin {
     trace::Phase phase = trace::Phase::kForward;
     LayerIndex layer = -1;
-    ParameterIndex parameter = -1;
+    std::vector<ParameterIndex> updates{};
   };
 
   /// A block that is there before and after. All of them come before anything else.

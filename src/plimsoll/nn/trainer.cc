@@ -12,6 +12,7 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/error.h"
+#include "plimsoll/nn/bfloat16.h"
 #include "plimsoll/nn/random.h"
 
 namespace plimsoll::nn {
@@ -148,6 +149,7 @@ const Program& Trainer::Find(std::int64_t batch, bool train, std::vector<bool> b
                            .optimizer = options_.optimizer,
                            .momentum = options_.momentum,
                            .weight_decay = options_.weight_decay,
+                           .precision = options_.precision,
                            .active_branches = branches};
   Program program = Lower(network_, lowering, &library_);
   programs_.push_front({batch, train, std::move(branches), std::move(program)});
@@ -197,7 +199,13 @@ void Trainer::Upload(const Program& program, const Batch& batch, SlotIndex slot,
                      exec::Block block) {
   const Bytes bytes = program.slots[static_cast<std::size_t>(slot)].size_bytes;
   const void* data = batch.labels.data();
-  if (slot == program.input) {
+  std::vector<std::uint16_t> rounded;
+  if (slot == program.input && !batch.values.empty() &&
+      options_.precision == Precision::kBfloat16) {
+    rounded.resize(batch.values.size());
+    std::transform(batch.values.begin(), batch.values.end(), rounded.begin(), ToBfloat16);
+    data = rounded.data();
+  } else if (slot == program.input) {
     data = batch.values.empty() ? static_cast<const void*>(batch.tokens.data())
                                 : static_cast<const void*>(batch.values.data());
   }

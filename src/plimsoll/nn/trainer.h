@@ -32,6 +32,7 @@ struct TrainOptions {
   std::int64_t schedule_steps = 0;  ///< The length of the run, as the schedule sees it.
   float momentum = 0.9F;
   float weight_decay = 0;  ///< Of all parameters.
+  Precision precision = Precision::kFloat32;
   std::uint64_t seed = 1;
   bool fused_update = false;
   /// Whether branches are left out at random, where a network has them.
@@ -81,7 +82,8 @@ class Trainer {
   /// Reads all parameters, statistics included, in the order of the network.
   std::vector<std::vector<float>> ReadParameters();
 
-  /// Sees the gradient of each parameter right before its update. The device sees downloads then.
+  /// Sees the gradient of each parameter right before the op that updates it. The device sees
+  /// downloads then.
   using GradientHook = std::function<void(ParameterIndex, std::span<const float>)>;
   void set_gradient_hook(GradientHook hook) { gradient_hook_ = std::move(hook); }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 
@@ -11,6 +12,7 @@
 #include "plimsoll/device/fault_backend.h"
 #include "plimsoll/device/host_backend.h"
 #include "plimsoll/exec/plain_device.h"
+#include "plimsoll/nn/builder.h"
 #include "plimsoll/nn/checkpoint.h"
 #include "plimsoll/nn/data.h"
 #include "plimsoll/nn/models/small_for_test.h"
@@ -40,6 +42,57 @@ class TrainerTest : public testing::Test {
   exec::PlainDevice device_;
   std::unique_ptr<KernelLibrary> library_;
 };
+
+/// Keeps what a linear layer reads; all results are zero.
+class ListeningLibrary final : public KernelLibrary {
+ public:
+  std::string_view name() const override { return "listening"; }
+  Kernel Prepare(const OpSpec& spec) override {
+    return {.run = [this, spec](const exec::Launch& launch, const StepScalars&) {
+      if (spec.kind == OpKind::kLinearForward) {
+        heard.assign(launch.reads[0], launch.reads[0] + spec.reads[0].size_bytes());
+      }
+      for (std::size_t i = 0; i < spec.writes.size(); ++i) {
+        std::fill_n(launch.writes[i], spec.writes[i].size_bytes(), std::byte{0});
+      }
+    }};
+  }
+  std::vector<std::byte> heard;
+};
+
+TEST_F(TrainerTest, InMixedPrecisionInputsAreRounded) {
+  NetworkBuilder net("rounded");
+  net.SoftmaxLoss(net.Linear(net.Input({3}), 2));
+  const Network network = net.Finish();
+  ListeningLibrary library;
+  Trainer trainer(&device_, &library, network, {.batch = 2, .precision = Precision::kBfloat16});
+  const Batch batch{.size = 2,
+                    .values = {1.0F, -2.5F, 1.00390625F, 1.01171875F, 3.14159274F, 0.0F},
+                    .labels = {0, 1}};
+  const std::vector<std::uint16_t> rounded = {0x3f80, 0xc020, 0x3f80, 0x3f82, 0x4049, 0};
+  const auto heard = [&] {
+    std::vector<std::uint16_t> bits(library.heard.size() / 2);
+    std::memcpy(bits.data(), library.heard.data(), library.heard.size());
+    return bits;
+  };
+  trainer.Step(batch);
+  EXPECT_EQ(heard(), rounded);
+  library.heard.clear();
+  trainer.Evaluate(batch);
+  EXPECT_EQ(heard(), rounded);
+}
+
+TEST_F(TrainerTest, TheHostRefusesMixedPrecision) {
+  const Network network = Small("lenet");
+  try {
+    Trainer trainer(&device_, library_.get(), network,
+                    {.batch = 2, .precision = Precision::kBfloat16});
+    ADD_FAILURE() << "it trains";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("bfloat16"));
+  }
+  EXPECT_EQ(device_.stats().live_bytes, 0);
+}
 
 float Mean(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0F) / static_cast<float>(values.size());
