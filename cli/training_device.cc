@@ -10,7 +10,7 @@
 #include "plimsoll/device/host_backend.h"
 #include "plimsoll/nn/onednn/library.h"
 #ifdef PLIMSOLL_HAS_CUDA
-#include "plimsoll/cuda/backend.h"
+#include "plimsoll/cuda/cuda_backend.h"
 #include "plimsoll/cuda/devices.h"
 #include "plimsoll/cuda/library.h"
 #endif
