@@ -55,9 +55,9 @@ __device__ void Store(Bfloat16* to, float x) { *to = __float2bfloat16_rn(x); }
 
 /// One thread for each element of `to`.
 template <typename To>
-__global__ void ExchangeKernel(ExchangedChannels sizes, const float* __restrict__ from,
-                               To* __restrict__ to) {
-  for (std::int64_t i = ThreadNumber(); i < sizes.count(); i += ThreadCount()) {
+__global__ void ExchangeKernel(ExchangedChannels sizes, std::int64_t count,
+                               const float* __restrict__ from, To* __restrict__ to) {
+  for (std::int64_t i = ThreadNumber(); i < count; i += ThreadCount()) {
     const std::int64_t outer = i % sizes.outer;
     const std::int64_t window = i / sizes.outer % sizes.window;
     const std::int64_t inner = i / (sizes.outer * sizes.window) % sizes.inner;
@@ -100,10 +100,11 @@ void Exchange(const ExchangedChannels& sizes, const float* from, void* to, bool 
               void* stream) {
   const int blocks = BlocksFor(sizes.count());
   if (to_bfloat16) {
-    ExchangeKernel<<<blocks, kThreads, 0, Stream(stream)>>>(sizes, from,
+    ExchangeKernel<<<blocks, kThreads, 0, Stream(stream)>>>(sizes, sizes.count(), from,
                                                             static_cast<Bfloat16*>(to));
   } else {
-    ExchangeKernel<<<blocks, kThreads, 0, Stream(stream)>>>(sizes, from, static_cast<float*>(to));
+    ExchangeKernel<<<blocks, kThreads, 0, Stream(stream)>>>(sizes, sizes.count(), from,
+                                                            static_cast<float*>(to));
   }
   CheckLaunch("exchanging channels");
 }
