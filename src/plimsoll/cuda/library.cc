@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/cuda/library.h"
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plimsoll/cuda/handles.h"
+#include "plimsoll/cuda/kernels.h"
+#include "plimsoll/nn/op_check.h"
+
+namespace plimsoll::cuda {
+namespace {
+
+using nn::Kernel;
+using nn::OpSpec;
+
+Kernel PrepareAnew(const OpSpec& spec, Handles* handles) {
+  using enum nn::OpKind;
+  switch (spec.kind) {
+    case kConvForward:
+    case kConvBackwardWeights:
+    case kConvBackwardData:
+    case kTransposedConvForward:
+    case kTransposedConvBackwardWeights:
+    case kTransposedConvBackwardData:
+      return PrepareConvolution(spec, handles);
+    case kLinearForward:
+    case kLinearBackwardWeights:
+    case kLinearBackwardData:
+      return PrepareLinear(spec, handles);
+    case kBatchNormForward:
+    case kBatchNormInference:
+    case kBatchNormBackward:
+    case kBatchNormReluForward:
+    case kBatchNormReluBackward:
+      return PrepareBatchNorm(spec);
+    case kLayerNormForward:
+    case kLayerNormBackward:
+      return PrepareLayerNorm(spec);
+    case kLrnForward:
+    case kLrnBackward:
+      return PrepareLrn(spec);
+    case kReluForward:
+    case kReluBackward:
+      return PrepareRelu(spec);
+    case kGeluForward:
+    case kGeluBackward:
+    case kTanhForward:
+    case kTanhBackward:
+    case kSigmoidForward:
+    case kSigmoidBackward:
+      return PrepareActivation(spec);
+    case kMaxPoolForward:
+    case kMaxPoolBackward:
+      return PrepareMaxPool(spec);
+    case kAveragePoolForward:
+    case kAveragePoolBackward:
+    case kGlobalPoolForward:
+    case kGlobalPoolBackward:
+      return PrepareAveragePool(spec);
+    case kAdd:
+    case kScale:
+    case kFill:
+      return PrepareArithmetic(spec);
+    case kConcat:
+    case kSlice:
+      return PrepareConcat(spec);
+    case kDropoutForward:
+    case kDropoutBackward:
+      return PrepareDropout(spec);
+    case kEmbeddingForward:
+    case kEmbeddingBackward:
+    case kAddRowsForward:
+    case kAddRowsBackward:
+      return PrepareEmbedding(spec);
+    case kAttentionForward:
+    case kAttentionBackward:
+      return PrepareAttention(spec, handles);
+    case kLstmForward:
+    case kLstmBackward:
+      return PrepareLstm(spec, handles);
+    case kSoftmaxLossForward:
+    case kSoftmaxLossBackward:
+    case kCountCorrect:
+      return PrepareSoftmaxLoss(spec);
+    case kSgdUpdate:
+    case kAdamWUpdate:
+      return PrepareUpdate(spec);
+  }
+  Refuse(spec, "there is no kernel for it");
+}
+
+class CudaLibrary final : public nn::KernelLibrary {
+ public:
+  explicit CudaLibrary(const LibraryOptions& options)
+      : handles_(std::make_shared<Handles>(options)) {}
+
+  std::string_view name() const override { return "cuda"; }
+  bool fuses_batch_norm() const override { return true; }
+  int update_group() const override { return 64; }
+
+  Kernel Prepare(const OpSpec& spec) override {
+    // Shapes tell most specs apart; the rest are compared.
+    std::vector<Entry>& entries = kernels_[Describe(spec)];
+    for (const Entry& entry : entries) {
+      if (entry.spec == spec) return entry.kernel;
+    }
+    entries.push_back({spec, PrepareAnew(spec, handles_.get())});
+    return entries.back().kernel;
+  }
+
+  void ReleaseScratch() { handles_->ReleaseScratch(); }
+
+ private:
+  struct Entry {
+    OpSpec spec;
+    Kernel kernel;
+  };
+  std::shared_ptr<Handles> handles_;
+  std::unordered_map<std::string, std::vector<Entry>> kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<nn::KernelLibrary> MakeCudaLibrary(const LibraryOptions& options) {
+  return std::make_unique<CudaLibrary>(options);
+}
+
+void ReleaseScratch(nn::KernelLibrary& library) {
+  if (auto* cuda = dynamic_cast<CudaLibrary*>(&library)) cuda->ReleaseScratch();
+}
+
+}  // namespace plimsoll::cuda

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+/// What an LSTM does element by element in one step of all sequences.
+namespace plimsoll::cuda {
+
+struct LstmSizes {
+  std::int64_t sequences = 0;
+  std::int64_t length = 0;
+  std::int64_t inputs = 0;
+  std::int64_t hidden = 0;
+
+  std::int64_t rows() const { return sequences * length; }
+  std::int64_t gates() const { return 4 * hidden; }
+};
+
+/// Of [n, t, ...] each: gates hold sums before and i f g o afterwards.
+void LstmStep(const LstmSizes& sizes, std::int64_t time, const float* bias, float* gates,
+              float* cells, float* y, void* stream);
+
+/// The same backward. `dh` [n, h] is what later steps want of y and not read in the last step;
+/// `dcell` [n, h] goes from step to step.
+struct LstmStepBackOperands {
+  const float* gates = nullptr;
+  const float* cells = nullptr;
+  const float* dy = nullptr;
+  const float* dh = nullptr;
+  float* dcell = nullptr;
+  float* dgates = nullptr;
+};
+void LstmStepBack(const LstmSizes& sizes, std::int64_t time, const LstmStepBackOperands& operands,
+                  void* stream);
+
+/// Sets rows of the first step of each sequence to zero.
+void ClearFirstSteps(const LstmSizes& sizes, float* gates, void* stream);
+
+}  // namespace plimsoll::cuda
