@@ -3,11 +3,16 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "plimsoll/cuda/handles.h"
 #include "plimsoll/cuda/kernels.h"
 #include "plimsoll/nn/op_check.h"
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define PLIMSOLL_HAS_NVTX
+#endif
 
 namespace plimsoll::cuda {
 namespace {
@@ -91,6 +96,21 @@ Kernel PrepareAnew(const OpSpec& spec, Handles* handles) {
   Refuse(spec, "there is no kernel for it");
 }
 
+/// A kernel that profilers show by the name of its op. All are steady: what changes from step to
+/// step they read on the device.
+Kernel Named(nn::OpKind kind, Kernel kernel) {
+  kernel.steady = true;
+#ifdef PLIMSOLL_HAS_NVTX
+  kernel.run = [run = std::move(kernel.run), name = std::string(Name(kind))](
+                   const exec::Launch& launch, const nn::StepScalars& scalars) {
+    nvtxRangePushA(name.c_str());
+    run(launch, scalars);
+    nvtxRangePop();
+  };
+#endif
+  return kernel;
+}
+
 class CudaLibrary final : public nn::KernelLibrary {
  public:
   explicit CudaLibrary(const LibraryOptions& options)
@@ -106,11 +126,11 @@ class CudaLibrary final : public nn::KernelLibrary {
     for (const Entry& entry : entries) {
       if (entry.spec == spec) return entry.kernel;
     }
-    entries.push_back({spec, PrepareAnew(spec, handles_.get())});
+    entries.push_back({spec, Named(spec.kind, PrepareAnew(spec, handles_.get()))});
     return entries.back().kernel;
   }
 
-  void ReleaseScratch() { handles_->ReleaseScratch(); }
+  void ReleaseScratch() override { handles_->ReleaseScratch(); }
 
  private:
   struct Entry {
@@ -125,10 +145,6 @@ class CudaLibrary final : public nn::KernelLibrary {
 
 std::unique_ptr<nn::KernelLibrary> MakeCudaLibrary(const LibraryOptions& options) {
   return std::make_unique<CudaLibrary>(options);
-}
-
-void ReleaseScratch(nn::KernelLibrary& library) {
-  if (auto* cuda = dynamic_cast<CudaLibrary*>(&library)) cuda->ReleaseScratch();
 }
 
 }  // namespace plimsoll::cuda

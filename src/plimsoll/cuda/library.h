@@ -34,8 +34,4 @@ struct LibraryOptions {
 /// library. Addresses of operands are multiples of 64.
 std::unique_ptr<nn::KernelLibrary> MakeCudaLibrary(const LibraryOptions& options = {});
 
-/// Frees the memory that a library of MakeCudaLibrary() tunes in, so that an arena can have it. It
-/// is taken again when an op is tuned. Does nothing to other libraries.
-void ReleaseScratch(nn::KernelLibrary& library);
-
 }  // namespace plimsoll::cuda

@@ -1,174 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The promise that limits change no number: losses, gradients and weights are bitwise those of a
-// run without a limit, for every model, through recording, planned and drifted service.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "plimsoll/base/error.h"
-#include "plimsoll/device/host_backend.h"
-#include "plimsoll/exec/managed_device.h"
-#include "plimsoll/exec/plain_device.h"
-#include "plimsoll/nn/data.h"
-#include "plimsoll/nn/models/model.h"
-#include "plimsoll/nn/models/small_for_test.h"
+#include "plimsoll/nn/equality_for_test.h"
 #include "plimsoll/nn/onednn/library.h"
-#include "plimsoll/nn/trainer.h"
 
 namespace plimsoll::nn {
 namespace {
 
-constexpr int kSteps = 20;
-constexpr std::int64_t kBatch = 4;
-
-/// All numbers of a run: the bits of losses, a hash of all gradients of each step, all parameters.
-struct Numbers {
-  std::vector<std::uint32_t> losses;
-  std::vector<std::uint64_t> gradients;
-  std::vector<std::vector<float>> parameters;
-  std::vector<std::uint32_t> evaluations;
-};
-
-std::uint32_t BitsOf(float value) {
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
+EqualityCase CaseOf(const std::string& model) {
+  return {.model = model,
+          .make_backend =
+              [] {
+                return std::make_unique<device::HostBackend>(
+                    device::HostOptions{.poison_on_free = true});
+              },
+          .make_library = MakeOneDnnLibrary};
 }
 
-/// What a run does beyond training steps of one batch.
-struct Course {
-  int evaluates_every = 0;
-  bool alternates_batch = false;
-};
-
-Numbers Train(exec::Device* device, KernelLibrary* library, const Network& network, DataKind kind,
-              const Course& course) {
-  Numbers numbers;
-  const std::unique_ptr<Dataset> data = MakeSyntheticData(network, kind, 3);
-  TrainOptions options{.batch = kBatch, .learning_rate = 0.01F, .weight_decay = 1e-4F};
-  if (kind == DataKind::kText) options.optimizer = Optimizer::kAdamW;
-  Trainer trainer(device, library, network, options);
-  std::uint64_t hash = 0;
-  trainer.set_gradient_hook([&](ParameterIndex parameter, std::span<const float> values) {
-    hash = hash * 31 + static_cast<std::uint64_t>(parameter);
-    for (const float value : values) hash = (hash ^ BitsOf(value)) * 0x9e3779b97f4a7c15U;
-  });
-  for (int k = 0; k < kSteps; ++k) {
-    hash = 0;
-    const std::int64_t batch = course.alternates_batch && k % 2 == 1 ? kBatch / 2 : kBatch;
-    numbers.losses.push_back(BitsOf(trainer.Step(data->TrainBatch(k, batch))));
-    numbers.gradients.push_back(hash);
-    if (course.evaluates_every > 0 && k % course.evaluates_every == 0) {
-      numbers.evaluations.push_back(BitsOf(trainer.Evaluate(data->TestBatch(k, kBatch)).loss));
-    }
-  }
-  numbers.parameters = trainer.ReadParameters();
-  return numbers;
+std::vector<EqualityCase> Cases() {
+  std::vector<EqualityCase> cases;
+  for (const std::string& model : EqualityModels()) cases.push_back(CaseOf(model));
+  return cases;
 }
 
-exec::ManagedOptions Limit(Bytes limit_bytes) {
-  exec::ManagedOptions options;
-  options.watch.planning.limit_bytes = limit_bytes;
-  options.watch.planning.machine = {.name = "slow",
-                                    .out_bytes_per_s = 1e9,
-                                    .in_bytes_per_s = 1e9,
-                                    .both_out_bytes_per_s = 1e9,
-                                    .both_in_bytes_per_s = 1e9};
-  options.watch.planning.evaluations = 30;
-  options.watch.plan_at_once = true;
-  options.ledger = true;
-  return options;
-}
-
-void ExpectEqual(const Numbers& numbers, const Numbers& reference) {
-  EXPECT_EQ(numbers.losses, reference.losses);
-  EXPECT_EQ(numbers.gradients, reference.gradients);
-  EXPECT_EQ(numbers.evaluations, reference.evaluations);
-  ASSERT_EQ(numbers.parameters.size(), reference.parameters.size());
-  for (std::size_t k = 0; k < numbers.parameters.size(); ++k) {
-    const auto& own = numbers.parameters[k];
-    const auto& other = reference.parameters[k];
-    ASSERT_EQ(own.size(), other.size());
-    EXPECT_EQ(std::memcmp(own.data(), other.data(), own.size() * sizeof(float)), 0)
-        << "parameter " << k;
-  }
-}
-
-class EqualityTest : public testing::TestWithParam<const char*> {
- protected:
-  EqualityTest() : model_(FindModel(GetParam())), network_(model_.build(SmallOptions(model_))) {}
-
-  /// Trains at the limits, in percent of the peak, and returns in how many of them plans served.
-  int Compare(const std::vector<int>& percents, const Course& course) {
-    const std::unique_ptr<KernelLibrary> library = MakeOneDnnLibrary();
-    device::HostBackend plain_backend;
-    exec::PlainDevice plain(&plain_backend);
-    const Numbers reference = Train(&plain, library.get(), network_, model_.data, course);
-    const Bytes peak = plain.stats().peak_live_bytes;
-    int planned = 0;
-    for (const int percent : percents) {
-      SCOPED_TRACE(std::to_string(percent) + " %");
-      device::HostBackend backend({.poison_on_free = true});
-      try {
-        exec::ManagedDevice device(&backend, Limit(peak * percent / 100));
-        const Numbers numbers = Train(&device, library.get(), network_, model_.data, course);
-        ExpectEqual(numbers, reference);
-        stats_ = device.stats();
-        EXPECT_LE(stats_.peak_footprint_bytes, stats_.limit_bytes);
-        planned += stats_.planned_iterations > 0 ? 1 : 0;
-      } catch (const OutOfMemory&) {
-        // One op by itself exceeds the limit: it fits nowhere below.
-        EXPECT_LT(percent, 90);
-        break;
-      }
-      EXPECT_EQ(backend.device_bytes(), 0);
-      EXPECT_EQ(backend.host_bytes(), 0);
-    }
-    return planned;
-  }
-
-  const Model model_;
-  const Network network_;
-  exec::DeviceStats stats_;
-};
-
-TEST_P(EqualityTest, LimitsChangeNoNumber) {
-  const int planned = Compare({90, 70, 50, 30}, {});
-  // With stochastic depth, iterations hardly recur.
-  EXPECT_GE(planned, network_.branches.empty() ? 1 : 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, EqualityTest,
-                         testing::Values("lenet", "cifar10-quick", "alexnet", "vgg11", "vgg16",
-                                         "googlenet", "inception-v3", "resnet18", "resnet50",
-                                         "resnet1001", "resnet20", "preresnet164", "wrn28-10",
-                                         "densenet121", "unet", "char-lstm", "cnn-lstm",
-                                         "sd-resnet110", "gpt2-small"),
-                         [](const auto& instance) {
-                           std::string name = instance.param;
-                           for (char& c : name) c = c == '-' ? '_' : c;
-                           return name;
-                         });
-
-class CourseTest : public EqualityTest {};
-
-TEST_P(CourseTest, EvaluationsAndOtherBatchesAreServedByPlansOfTheirOwn) {
-  Compare({60}, {.evaluates_every = 3});
-  EXPECT_EQ(stats_.drifts, 1) << "when the weights are read in the end";
-  EXPECT_EQ(stats_.plans_made, 2);
-  Compare({60}, {.alternates_batch = true});
-  EXPECT_EQ(stats_.drifts, 1);
-  EXPECT_EQ(stats_.plans_made, 2);
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, CourseTest, testing::Values("resnet20"),
-                         [](const auto& instance) { return std::string(instance.param); });
+INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(Cases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Models, CourseTest, testing::Values(CaseOf("resnet20")), NameOf);
 
 }  // namespace
 }  // namespace plimsoll::nn
