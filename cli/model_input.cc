@@ -11,6 +11,16 @@
 
 namespace plimsoll::cli {
 
+void AddPrecisionOption(CLI::App* command, std::string* precision) {
+  command->add_option("--precision", *precision, "Of activations: fp32, or bf16, mixed with fp32")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
+}
+
+nn::Precision ParsePrecision(const std::string& name) {
+  return name == "bf16" ? nn::Precision::kBfloat16 : nn::Precision::kFloat32;
+}
+
 CLI::Option* AddModelSettings(CLI::App* command, const std::string& model_option,
                               ModelSettings* settings) {
   CLI::Option* model =
@@ -24,6 +34,7 @@ CLI::Option* AddModelSettings(CLI::App* command, const std::string& model_option
   command->add_option("--optimizer", settings->optimizer, "sgd or adamw")
       ->check(CLI::IsMember({"sgd", "adamw"}))
       ->capture_default_str();
+  AddPrecisionOption(command, &settings->precision);
   command
       ->add_option("--image-size", settings->options.image_size, "Pixels, if not the model's own")
       ->check(CLI::Range(1, 1 << 16));
@@ -61,6 +72,7 @@ ModelInput ReadModel(const ModelSettings& settings) {
         .name = model.name, .data = model.data, .network = model.build(settings.options)};
     input.batch = settings.batch > 0 ? settings.batch : model.batch;
     if (settings.optimizer == "adamw") input.optimizer = nn::Optimizer::kAdamW;
+    input.precision = ParsePrecision(settings.precision);
     return input;
   } catch (const InputError&) {
     throw;
@@ -70,7 +82,9 @@ ModelInput ReadModel(const ModelSettings& settings) {
 }
 
 nn::Program LowerModel(const ModelInput& model, nn::KernelLibrary* library) {
-  return nn::Lower(model.network, {.batch = model.batch, .optimizer = model.optimizer}, library);
+  return nn::Lower(
+      model.network,
+      {.batch = model.batch, .optimizer = model.optimizer, .precision = model.precision}, library);
 }
 
 LargestOp FindLargestOp(const nn::Program& program) {

@@ -13,7 +13,8 @@
 #include "plimsoll/nn/trainer.h"
 #include "plimsoll/plan/machine.h"
 
-/// What commands that are about networks are asked: a model, a batch, an optimizer, a link.
+/// What commands that are about networks are asked: a model, a batch, an optimizer, a precision, a
+/// link.
 namespace plimsoll::cli {
 
 struct ModelSettings {
@@ -21,7 +22,13 @@ struct ModelSettings {
   std::int64_t batch = 0;  ///< 0 for the model's own.
   nn::ModelOptions options{};
   std::string optimizer = "sgd";
+  std::string precision = "fp32";
 };
+/// Adds "--precision", which AddModelSettings() does too.
+void AddPrecisionOption(CLI::App* command, std::string* precision);
+/// REQUIRES: a name that the option takes.
+nn::Precision ParsePrecision(const std::string& name);
+
 /// `model_option` is what names the model: "--model", or a positional name. Returns that option,
 /// which is required.
 CLI::Option* AddModelSettings(CLI::App* command, const std::string& model_option,
@@ -33,6 +40,7 @@ struct ModelInput {
   nn::Network network;
   std::int64_t batch = 0;
   nn::Optimizer optimizer = nn::Optimizer::kSgd;
+  nn::Precision precision = nn::Precision::kFloat32;
 };
 /// Returns the model of a name, or of a description. Throws CLI::ValidationError of the option for
 /// an unknown name, which lists near ones, InputError for a bad file.

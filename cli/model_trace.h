@@ -15,7 +15,7 @@ void AddSpeedOption(CLI::App* command, std::string* speed);
 
 /// Returns the program of a model with the times of its ops: by the cost model from their shapes,
 /// or measured on the host, one by one (nn/profile.h). What is for the host has the workspaces of
-/// the host's kernels; other machines' programs have none.
+/// the host's kernels; other machines' programs have none, and fuse and group ops as those do.
 nn::Program ProgramAtSpeed(const ModelInput& model, const std::string& speed);
 
 /// Returns the trace of that program's iterations.

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/model_input.h"
+#include "cli/plan_input.h"
 #include "cli/plan_row.h"
 #include "plimsoll/nn/null_library.h"
 #include "plimsoll/report/table.h"
@@ -21,6 +22,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::vector<std::string> names;
   std::int64_t batch = 0;
+  std::string precision = "fp32";
   bool json = false;
 };
 
@@ -36,7 +38,7 @@ struct ModelRow {
   nn::ProgramBytes bytes;
 };
 
-ModelRow Describe(const nn::Model& model, std::int64_t batch) {
+ModelRow Describe(const nn::Model& model, std::int64_t batch, nn::Precision precision) {
   const nn::Network network = model.build({});
   ModelRow row;
   row.name = model.name;
@@ -45,8 +47,10 @@ ModelRow Describe(const nn::Model& model, std::int64_t batch) {
   row.batch = batch > 0 ? batch : model.batch;
   row.layers = network.layers.size();
   row.parameters = nn::TrainedParameterCount(network);
-  nn::NullLibrary library;
-  const nn::Program program = nn::Lower(network, {.batch = row.batch}, &library);
+  // As `plan` has it unless told otherwise.
+  nn::NullLibrary library(nn::FindMachineSpeed(kDefaultSpeed));
+  const nn::Program program =
+      nn::Lower(network, {.batch = row.batch, .precision = precision}, &library);
   row.ops = program.ops.size();
   row.bytes = nn::Measure(program);
   return row;
@@ -84,7 +88,9 @@ ExitCode Run(const Options& options) {
   if (models.empty()) models = nn::ListModels();
   std::vector<ModelRow> rows;
   rows.reserve(models.size());
-  for (const nn::Model& model : models) rows.push_back(Describe(model, options.batch));
+  for (const nn::Model& model : models) {
+    rows.push_back(Describe(model, options.batch, ParsePrecision(options.precision)));
+  }
   if (!options.json) {
     PrintRows(rows);
     return ExitCode::kDone;
@@ -105,6 +111,7 @@ void AddModelsCommand(CLI::App& app, ExitCode& exit_code) {
                       "Only these; families have any depth, such as resnet1517");
   command->add_option("--batch", options->batch, "Samples in a step; default the model's own")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  AddPrecisionOption(command, &options->precision);
   command->add_flag("--json", options->json, "Print an array of objects");
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }

@@ -16,11 +16,14 @@
 /// What `plan` and `compare` are asked, from the command line to a problem.
 namespace plimsoll::cli {
 
+/// Whose times ops take that were not recorded, unless it is said.
+inline constexpr const char* kDefaultSpeed = "h200-tf32";
+
 /// Options that they share.
 struct PlanSettings {
-  std::string trace;                ///< Either this,
-  ModelSettings model;              ///< or a model, of which no trace was recorded,
-  std::string speed = "h200-tf32";  ///< with times of TraceModel().
+  std::string trace;                  ///< Either this,
+  ModelSettings model;                ///< or a model, of which no trace was recorded,
+  std::string speed = kDefaultSpeed;  ///< with times of TraceModel().
   std::string link = "h200";
   std::optional<plan::Machine> machine;  ///< The link, if that was found out otherwise.
   std::optional<std::string> host_limit;

@@ -33,6 +33,7 @@ TrainedSteps TrainSteps(const ModelInput& model, HostDevice* host, Bytes limit_b
   nn::TrainOptions train;
   train.batch = model.batch;
   train.optimizer = model.optimizer;
+  train.precision = model.precision;
   nn::Trainer trainer(&device, library.get(), model.network, train);
   std::vector<double> all;
   std::vector<double> planned;

@@ -40,6 +40,7 @@ class NetworkTrainee final : public Trainee {
     nn::TrainOptions train;
     train.batch = model_.batch;
     train.optimizer = model_.optimizer;
+    train.precision = model_.precision;
     train.learning_rate = options_.learning_rate;
     train.seed = options_.seed;
     trainer_ = std::make_unique<nn::Trainer>(device, library_.get(), model_.network, train);
@@ -80,6 +81,7 @@ class KMeansTrainee final : public Trainee {
  public:
   KMeansTrainee(const ModelSettings& settings, const TraineeOptions& options) {
     if (!options.data.empty()) throw Error("k-means has synthetic points only; leave --data out");
+    if (settings.precision != "fp32") throw Error("k-means has fp32 only; leave --precision out");
     if (settings.batch > 0) options_.points = settings.batch;
     if (settings.options.classes > 0) options_.clusters = settings.options.classes;
     options_.seed = options.seed;
