@@ -82,9 +82,12 @@ ModelInput ReadModel(const ModelSettings& settings) {
 }
 
 nn::Program LowerModel(const ModelInput& model, nn::KernelLibrary* library) {
-  return nn::Lower(
-      model.network,
-      {.batch = model.batch, .optimizer = model.optimizer, .precision = model.precision}, library);
+  return nn::Lower(model.network,
+                   {.batch = model.batch,
+                    .optimizer = model.optimizer,
+                    .precision = model.precision,
+                    .keeps_batch = model.keeps_batch},
+                   library);
 }
 
 LargestOp FindLargestOp(const nn::Program& program) {

@@ -41,6 +41,7 @@ struct ModelInput {
   std::int64_t batch = 0;
   nn::Optimizer optimizer = nn::Optimizer::kSgd;
   nn::Precision precision = nn::Precision::kFloat32;
+  bool keeps_batch = false;  ///< As in nn::LoweringOptions.
 };
 /// Returns the model of a name, or of a description. Throws CLI::ValidationError of the option for
 /// an unknown name, which lists near ones, InputError for a bad file.

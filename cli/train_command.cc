@@ -20,6 +20,7 @@
 #include "cli/timeline_file.h"
 #include "cli/train_steps.h"
 #include "cli/trainee.h"
+#include "cli/training_device.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/exec/managed_device.h"
@@ -36,9 +37,10 @@ struct Options {
   ModelSettings model;
   std::optional<std::string> limit;
   std::string planner = "joint";
-  std::string device = "host";
+  DeviceSettings device;
   bool plain = false;
-  std::optional<std::string> link;
+  bool waits_for_plan = false;
+  bool graphs = true;
   std::optional<std::string> host_limit;
   double budget_seconds = 5;
   std::int64_t evaluations = 0;
@@ -77,16 +79,15 @@ class Run {
   explicit Run(const Options& options)
       : options_(options),
         planner_(ParsePlanner("--planner", options.planner)),
-        trainee_(OpenTrainee(options.model, options.trainee)) {
+        open_(OpenTrainingDevice(options.device)),
+        trainee_(OpenTrainee(options.model, options.trainee, open_)) {
     CheckOutputs();
-    if (options.limit) {
-      limit_bytes_ = ParseLimit("--limit", *options.limit, trainee_->peak_bytes());
-    }
+    SettleTrainingDevice(&open_);
+    SetLimits();
   }
 
   ExitCode Train() {
     if (options_.limit && !CanFit()) return ExitCode::kNoAnswer;
-    host_ = OpenHost(options_.link);
     OpenDevice();
     trainee_->Begin(device_.get());
     if (options_.load) trainee_->Load(*options_.load);
@@ -103,10 +104,34 @@ class Run {
   }
 
  private:
+  /// On a GPU a limit in bytes is one on all that the process takes of the card; one in percent is
+  /// of the network's own peak. Without a limit there is an arena of that size there, and a little
+  /// more: allocating block by block would be slow.
+  void SetLimits() {
+    const Bytes peak = trainee_->peak_bytes();
+    if (!options_.limit) {
+      limit_bytes_ = arena_bytes_ = open_.is_gpu ? peak + peak / 32 + (Bytes{16} << 20) : 0;
+      return;
+    }
+    limit_bytes_ = arena_bytes_ = ParseLimit("--limit", *options_.limit, peak);
+    if (!open_.is_gpu) return;
+    if (options_.limit->ends_with('%')) {
+      limit_bytes_ += open_.overhead_bytes;
+    } else {
+      arena_bytes_ -= open_.overhead_bytes;
+    }
+    if (arena_bytes_ > 0) return;
+    throw OutOfMemory(limit_bytes_, open_.overhead_bytes,
+                      "CUDA and its libraries alone take more of the card; give a higher limit");
+  }
+
   /// Refuses at once what could not be written in the end.
   void CheckOutputs() const {
     const bool wants_plan = options_.trace_out || options_.plan_out || options_.timeline_out;
-    if (wants_plan && (!options_.limit || options_.plain)) {
+    if (options_.trainee.keeps_batch && options_.evaluate_every > 0) {
+      throw CLI::ValidationError("--keep-batch", "leaves no batch for --evaluate-every");
+    }
+    if (wants_plan && ((!options_.limit && !open_.is_gpu) || options_.plain)) {
       throw CLI::ValidationError("--trace-out, --plan-out, --timeline-out",
                                  "need a --limit to plan for, without --plain");
     }
@@ -117,8 +142,9 @@ class Run {
 
   /// Says so if an op by itself exceeds the limit.
   bool CanFit() {
-    const LargestOp largest = trainee_->largest_op();
-    if (largest.size_bytes <= limit_bytes_) return true;
+    LargestOp largest = trainee_->largest_op();
+    if (largest.size_bytes <= arena_bytes_) return true;
+    largest.size_bytes += limit_bytes_ - arena_bytes_;
     if (options_.json) {
       PrintJson({{"model", trainee_->name()},
                  {"limit_bytes", limit_bytes_},
@@ -136,24 +162,25 @@ class Run {
   }
 
   void OpenDevice() {
-    if (!options_.limit || options_.plain) {
+    if (options_.plain || (!options_.limit && !open_.is_gpu)) {
       KeepFreedMemory();
-      device_ = std::make_unique<exec::PlainDevice>(host_.backend.get(), limit_bytes_);
+      device_ = std::make_unique<exec::PlainDevice>(open_.backend.get(), arena_bytes_);
       return;
     }
     exec::ManagedOptions managed;
     exec::PlanningOptions& planning = managed.watch.planning;
     planning.planner = planner_.name;
-    planning.machine = host_.machine;
-    planning.limit_bytes = limit_bytes_;
+    planning.machine = open_.machine;
+    planning.limit_bytes = arena_bytes_;
     if (options_.host_limit) {
       planning.host_limit_bytes = ParseSizeOption("--host-limit", *options_.host_limit);
     }
     planning.seconds = options_.budget_seconds;
     planning.evaluations = options_.evaluations;
     planning.seed = options_.trainee.seed;
-    managed.watch.plan_at_once = options_.evaluations > 0;
-    auto device = std::make_unique<exec::ManagedDevice>(host_.backend.get(), managed);
+    managed.watch.plan_at_once = options_.evaluations > 0 || options_.waits_for_plan;
+    managed.graphs = options_.graphs;
+    auto device = std::make_unique<exec::ManagedDevice>(open_.backend.get(), managed);
     managed_ = device.get();
     device_ = std::move(device);
   }
@@ -164,7 +191,11 @@ class Run {
     fmt::print("{}, peak load {}", trainee_->Describe(), FormatBytes(peak));
     if (options_.limit) {
       fmt::print(", limit {} ({:.0f} %)", FormatBytes(limit_bytes_),
-                 100.0 * static_cast<double>(limit_bytes_) / static_cast<double>(peak));
+                 100.0 * static_cast<double>(arena_bytes_) / static_cast<double>(peak));
+    }
+    if (open_.is_gpu) {
+      fmt::print("\n{}: {} for CUDA and its libraries, {} for the network", open_.name,
+                 FormatBytes(open_.overhead_bytes), FormatBytes(arena_bytes_));
     }
     fmt::print("\n");
     std::fflush(stdout);
@@ -208,7 +239,7 @@ class Run {
                                    std::to_string(options_.steps).size(), options_.steps, step.loss,
                                    step.ms, FormatBytes(stats.footprint_bytes));
     if (managed_ != nullptr) {
-      line += fmt::format(" of {}  {}", FormatBytes(limit_bytes_), exec::Name(step.service));
+      line += fmt::format(" of {}  {}", FormatBytes(arena_bytes_), exec::Name(step.service));
       if (const std::optional<double> overhead = MeasuredOverhead(kStepsShown)) {
         line += fmt::format("  {:+.1f} %", 100 * *overhead);
       }
@@ -304,7 +335,7 @@ class Run {
       for (const StepRecord& step : steps_) losses.push_back(step.loss);
       Json json = {{"model", trainee_->name()},
                    {"batch", trainee_->batch()},
-                   {"device", options_.device},
+                   {"device", options_.device.device},
                    {"planner", options_.planner},
                    {"steps", steps_.size()},
                    {"losses", losses},
@@ -323,7 +354,14 @@ class Run {
                    {"replays", stats.replays},
                    {"copied_out_bytes", stats.copied_out_bytes},
                    {"copied_in_bytes", stats.copied_in_bytes},
+                   {"graph_launches", stats.graph_launches},
                    {"evaluations", evaluations_}};
+      if (open_.is_gpu) {
+        json["gpu"] = {{"name", open_.name},
+                       {"overhead_bytes", open_.overhead_bytes},
+                       {"arena_bytes", arena_bytes_},
+                       {"taken_bytes", open_.taken_bytes()}};
+      }
       PrintJson(json);
       return;
     }
@@ -349,8 +387,9 @@ class Run {
 
   const Options& options_;
   const planners::Planner& planner_;
+  TrainingDevice open_;
   Bytes limit_bytes_ = 0;
-  HostDevice host_;
+  Bytes arena_bytes_ = 0;  // Less than the limit on a GPU.
   std::unique_ptr<exec::Device> device_;
   exec::ManagedDevice* managed_ = nullptr;
   std::unique_ptr<Trainee> trainee_;  // Goes before its device.
@@ -370,13 +409,11 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
                       "Bytes on the device, such as 512MiB, or 50% of the peak load; default none");
   command->add_option("--planner", options->planner, "See \"plimsoll planners\"")
       ->capture_default_str();
-  command->add_option("--device", options->device, "host")
-      ->check(CLI::IsMember({"host"}))
-      ->capture_default_str();
+  AddDeviceSettings(command, &options->device);
+  command->add_flag("!--no-graphs", options->graphs,
+                    "On a GPU, issue planned iterations op by op instead of as a graph");
   command->add_flag("--plain", options->plain,
                     "Hold the limit as programs do without Plimsoll: fail when it is exceeded");
-  command->add_option("--link", options->link,
-                      "Copy no faster than this link: h200, v100, gtx1080ti or a file");
   command->add_option("--host-limit", options->host_limit,
                       "Bytes of host memory for what is swapped; default no limit");
   command->add_option("--budget", options->budget_seconds, "Seconds that a plan may take to make")
@@ -386,6 +423,10 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--evaluations", options->evaluations,
                    "How many choices a planner looks at instead, before training goes on")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  command->add_flag("--wait-for-plan", options->waits_for_plan,
+                    "Train on only when the plan is there");
+  command->add_flag("--keep-batch", options->trainee.keeps_batch,
+                    "Train on one batch that stays on the device, to measure the device alone");
   command->add_option("--data", options->trainee.data,
                       "CIFAR-10 binary files, or a text; default synthetic data");
   command->add_option("--steps", options->steps, "Training steps")

@@ -10,19 +10,20 @@
 #include "plimsoll/nn/checkpoint.h"
 #include "plimsoll/nn/data.h"
 #include "plimsoll/nn/kmeans.h"
-#include "plimsoll/nn/onednn/library.h"
 
 namespace plimsoll::cli {
 namespace {
 
 class NetworkTrainee final : public Trainee {
  public:
-  NetworkTrainee(const ModelSettings& settings, const TraineeOptions& options)
+  NetworkTrainee(const ModelSettings& settings, const TraineeOptions& options,
+                 nn::KernelLibrary* library)
       : model_(ReadModel(settings)),
         options_(options),
-        library_(nn::MakeOneDnnLibrary()),
+        library_(*library),
         data_(nn::OpenData(options.data, model_.network, model_.data, options.seed)) {
-    const nn::Program program = LowerModel(model_, library_.get());
+    model_.keeps_batch = options.keeps_batch;
+    const nn::Program program = LowerModel(model_, library);
     peak_bytes_ = nn::Measure(program).peak;
     largest_op_ = FindLargestOp(program);
   }
@@ -43,9 +44,13 @@ class NetworkTrainee final : public Trainee {
     train.precision = model_.precision;
     train.learning_rate = options_.learning_rate;
     train.seed = options_.seed;
-    trainer_ = std::make_unique<nn::Trainer>(device, library_.get(), model_.network, train);
+    train.keeps_batch = options_.keeps_batch;
+    trainer_ = std::make_unique<nn::Trainer>(device, &library_, model_.network, train);
   }
-  void Prepare() override { next_ = data_->TrainBatch(trainer_->step(), model_.batch); }
+  void Prepare() override {
+    if (options_.keeps_batch && next_.size > 0) return;
+    next_ = data_->TrainBatch(trainer_->step(), model_.batch);
+  }
   double Step() override { return static_cast<double>(trainer_->Step(next_)); }
   std::int64_t steps() const override { return trainer_->step(); }
 
@@ -66,9 +71,9 @@ class NetworkTrainee final : public Trainee {
   void Save(const std::string& path) override { nn::SaveCheckpoint(path, trainer_.get()); }
 
  private:
-  const ModelInput model_;
+  ModelInput model_;
   const TraineeOptions options_;
-  const std::unique_ptr<nn::KernelLibrary> library_;
+  nn::KernelLibrary& library_;
   const std::unique_ptr<nn::Dataset> data_;
   Bytes peak_bytes_ = 0;
   LargestOp largest_op_;
@@ -142,9 +147,13 @@ class KMeansTrainee final : public Trainee {
 
 }  // namespace
 
-std::unique_ptr<Trainee> OpenTrainee(const ModelSettings& model, const TraineeOptions& options) {
-  if (model.model == "kmeans") return std::make_unique<KMeansTrainee>(model, options);
-  return std::make_unique<NetworkTrainee>(model, options);
+std::unique_ptr<Trainee> OpenTrainee(const ModelSettings& model, const TraineeOptions& options,
+                                     const TrainingDevice& device) {
+  if (model.model != "kmeans") {
+    return std::make_unique<NetworkTrainee>(model, options, device.library.get());
+  }
+  if (device.is_gpu) throw Error("k-means runs on the host only; train it with --device host");
+  return std::make_unique<KMeansTrainee>(model, options);
 }
 
 }  // namespace plimsoll::cli

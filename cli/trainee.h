@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/model_input.h"
+#include "cli/training_device.h"
 #include "plimsoll/exec/device.h"
 #include "plimsoll/nn/trainer.h"
 
@@ -47,9 +48,12 @@ struct TraineeOptions {
   std::string data;  ///< Empty for synthetic data.
   float learning_rate = 0.05F;
   std::uint64_t seed = 1;
+  bool keeps_batch = false;  ///< One batch, which stays on the device.
 };
 
-/// Throws CLI::ValidationError for an unknown model, InputError for bad files.
-std::unique_ptr<Trainee> OpenTrainee(const ModelSettings& model, const TraineeOptions& options);
+/// Kernels are those of the device, which outlives the trainee. Throws CLI::ValidationError for an
+/// unknown model, InputError for bad files.
+std::unique_ptr<Trainee> OpenTrainee(const ModelSettings& model, const TraineeOptions& options,
+                                     const TrainingDevice& device);
 
 }  // namespace plimsoll::cli

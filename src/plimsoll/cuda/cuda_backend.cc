@@ -27,6 +27,8 @@ constexpr Bytes kScratchBytes = Bytes{8} << 20;
 constexpr int kPoison = 0xfa;
 /// CUDA tells times in milliseconds as floats: farther apart than this they lose too much.
 constexpr float kFarMs = 500;
+/// In which an op's kernels are launched.
+constexpr Nanoseconds kTimeToIssue = 40'000;
 
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -291,6 +293,8 @@ void CudaBackend::Synchronize() {
     Check(cudaStreamSynchronize(stream), "waiting for the device");
   }
 }
+
+void CudaBackend::PrepareToTime() { LaunchDelay(kTimeToIssue, state_->stream(Stream::kCompute)); }
 
 Nanoseconds CudaBackend::TimeOf(EventId event) {
   State& state = *state_;

@@ -58,6 +58,7 @@ class CudaBackend final : public device::Backend {
   bool HasHappened(device::EventId event) override;
   void Synchronize(device::EventId event) override;
   void Synchronize() override;
+  void PrepareToTime() override;
   Nanoseconds TimeOf(device::EventId event) override;
 
   void BeginGraph() override;

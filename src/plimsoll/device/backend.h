@@ -98,6 +98,9 @@ class Backend {
   virtual void LaunchGraph(GraphId graph);
   virtual void DestroyGraph(GraphId /*graph*/) noexcept {}
 
+  /// Says that what is issued next on the compute stream will be timed, so that a device to which
+  /// issuing takes longer than running holds still until it has been issued.
+  virtual void PrepareToTime() {}
   /// When the latest Record() happened, from some moment that is the same for all events of the
   /// backend. REQUIRES: it has happened.
   virtual Nanoseconds TimeOf(EventId event) = 0;

@@ -53,6 +53,7 @@ class ForwardingBackend : public Backend {
   void DropGraph() noexcept override { target_.DropGraph(); }
   void LaunchGraph(GraphId graph) override { target_.LaunchGraph(graph); }
   void DestroyGraph(GraphId graph) noexcept override { target_.DestroyGraph(graph); }
+  void PrepareToTime() override { target_.PrepareToTime(); }
   Nanoseconds TimeOf(EventId event) override { return target_.TimeOf(event); }
 
  protected:

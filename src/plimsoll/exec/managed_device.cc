@@ -180,6 +180,7 @@ Nanoseconds ManagedDevice::RunOnDemand(const OpInfo& info, std::span<const Block
   const std::unique_ptr<OnDemandMemory, void (*)(OnDemandMemory*)> pinned(
       memory_.get(), [](OnDemandMemory* memory) { memory->Unpin(); });
   if (function) {
+    backend_.PrepareToTime();
     backend_.Record(begun_, device::Stream::kCompute);
     backend_.Run([&](void* native_stream) {
       function({read_addresses, write_addresses, native_stream, constants_.get()});

@@ -52,8 +52,14 @@ Program Lowering::Run() {
   FindGradients();
   FindFusions();
   const Tensor labels = network_.label_tensor();
-  state(0).output = tape_.External(Output(0).size_bytes(), Role::kInput);
-  labels_ = tape_.External(labels.size_bytes() * options_.batch, Role::kLabels);
+  const Bytes label_bytes = labels.size_bytes() * options_.batch;
+  if (options_.keeps_batch) {
+    state(0).output = tape_.Persistent(Output(0).size_bytes(), Role::kBatch, -1);
+    labels_ = tape_.Persistent(label_bytes, Role::kBatch, -1);
+  } else {
+    state(0).output = tape_.External(Output(0).size_bytes(), Role::kInput);
+    labels_ = tape_.External(label_bytes, Role::kLabels);
+  }
   const auto layers = static_cast<LayerIndex>(network_.layers.size());
   for (LayerIndex index = 1; index < layers; ++index) Forward(index);
   if (options_.train) {

@@ -25,6 +25,8 @@ struct LoweringOptions {
   float momentum = 0.9F;
   float weight_decay = 0;
   Precision precision = Precision::kFloat32;
+  /// Whether input and labels are persistent, filled once by whoever runs the program.
+  bool keeps_batch = false;
   /// Which branches of the network are there in this iteration; empty means all.
   std::vector<bool> active_branches{};
 };

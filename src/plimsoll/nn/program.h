@@ -13,10 +13,11 @@ namespace plimsoll::nn {
 
 /// What a block is for.
 enum class Role : std::uint8_t {
-  kParameter,  ///< Persistent, as are the next three.
+  kParameter,  ///< Persistent, as are the next four.
   kStatistics,
   kMomentum,  ///< First moments of the optimizer.
   kVariance,  ///< Second moments.
+  kBatch,     ///< Input and labels, where they stay on the device.
   kInput,
   kLabels,
   kActivation,
@@ -26,7 +27,7 @@ enum class Role : std::uint8_t {
   kResult,  ///< The loss, and how many were right.
   kWorkspace,
 };
-constexpr bool IsPersistent(Role role) { return role <= Role::kVariance; }
+constexpr bool IsPersistent(Role role) { return role <= Role::kBatch; }
 
 using SlotIndex = std::int32_t;
 

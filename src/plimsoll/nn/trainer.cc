@@ -103,6 +103,7 @@ Trainer::~Trainer() {
 
 void Trainer::Initialize() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].role == Role::kBatch) continue;
     const Parameter& parameter = network_.parameters[static_cast<std::size_t>(slots_[i].parameter)];
     Initializer initializer = parameter.initializer;
     if (slots_[i].role == Role::kMomentum || slots_[i].role == Role::kVariance) {
@@ -150,6 +151,7 @@ const Program& Trainer::Find(std::int64_t batch, bool train, std::vector<bool> b
                            .momentum = options_.momentum,
                            .weight_decay = options_.weight_decay,
                            .precision = options_.precision,
+                           .keeps_batch = options_.keeps_batch,
                            .active_branches = branches};
   Program program = Lower(network_, lowering, &library_);
   programs_.push_front({batch, train, std::move(branches), std::move(program)});
@@ -231,6 +233,12 @@ float Trainer::Step(const Batch& batch) {
   const StepScalars scalars{.seed = MixSeeds(options_.seed, static_cast<std::uint64_t>(step_ + 1)),
                             .learning_rate = LearningRate(options_, step_ + 1),
                             .step = step_ + 1};
+  if (options_.keeps_batch && !batch_is_there_) {
+    for (const SlotIndex slot : {program.input, program.labels}) {
+      Upload(program, batch, slot, blocks_[static_cast<std::size_t>(slot)]);
+    }
+    batch_is_there_ = true;
+  }
   float loss = 0;
   RunHooks hooks;
   hooks.upload = [&](SlotIndex slot, exec::Block block) { Upload(program, batch, slot, block); };
@@ -252,6 +260,7 @@ float Trainer::Step(const Batch& batch) {
 
 Evaluation Trainer::Evaluate(const Batch& batch) {
   CheckBatch(batch);
+  if (options_.keeps_batch) throw Error("an evaluation needs a batch of its own; keep none");
   const Program& program = Find(batch.size, /*train=*/false, {});
   Evaluation evaluation;
   float correct = 0;
@@ -270,7 +279,12 @@ Evaluation Trainer::Evaluate(const Batch& batch) {
   return evaluation;
 }
 
-std::span<const Slot> Trainer::persistent_slots() const { return slots_; }
+std::span<const Slot> Trainer::persistent_slots() const {
+  // The batch comes last.
+  const auto end = std::find_if(slots_.begin(), slots_.end(),
+                                [](const Slot& slot) { return slot.role == Role::kBatch; });
+  return {slots_.begin(), end};
+}
 
 std::vector<float> Trainer::ReadPersistent(SlotIndex slot) {
   const Bytes bytes = slots_.at(static_cast<std::size_t>(slot)).size_bytes;

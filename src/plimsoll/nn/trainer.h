@@ -35,6 +35,9 @@ struct TrainOptions {
   Precision precision = Precision::kFloat32;
   std::uint64_t seed = 1;
   bool fused_update = false;
+  /// Whether the batch of the first step stays on the device, and is that of all steps: for
+  /// measuring the device alone.
+  bool keeps_batch = false;
   /// Whether branches are left out at random, where a network has them.
   bool stochastic_depth = true;
 };
@@ -115,6 +118,7 @@ class Trainer {
   std::vector<Slot> slots_;     // Persistent ones.
   std::vector<exec::Block> blocks_;
   std::int64_t step_ = 0;
+  bool batch_is_there_ = false;
   GradientHook gradient_hook_;
 };
 
