@@ -183,8 +183,7 @@ __global__ void __launch_bounds__(kTileThreads)
   for (; at < padded; at += stride) {  // The same for a whole warp.
     bool passes = false;
     if (at < count) {
-      float value =
-          (LoadOne(n.x + at) - n.mean[channel]) * n.Scale(channel) + n.beta[channel];
+      float value = (LoadOne(n.x + at) - n.mean[channel]) * n.Scale(channel) + n.beta[channel];
       if constexpr (kAdd) value += LoadOne(n.residual + at);
       passes = !(value <= 0.0F);
       StoreOne(n.y + at, passes ? value : 0.0F);
@@ -253,8 +252,8 @@ nn::Kernel PrepareForward(const nn::OpSpec& spec) {
     nn::RequireType(spec, spec.writes[5], nn::ElementType::kBit);
     nn::RequireCount(spec, spec.writes[5], rows * channels);
   }
-  const int vector = type == nn::ElementType::kFloat ? VectorOf<float>(channels)
-                                                     : VectorOf<Bfloat16>(channels);
+  const int vector =
+      type == nn::ElementType::kFloat ? VectorOf<float>(channels) : VectorOf<Bfloat16>(channels);
   const Tiling tiling = Tile(rows, channels, vector, kSumBlocks);
   return {.workspace_bytes = tiling.chunks * (2 * channels * 4),
           .run = [=, a = spec.attributes](const exec::Launch& launch, const nn::StepScalars&) {

@@ -236,8 +236,8 @@ nn::Kernel PrepareBatchNormBackward(const nn::OpSpec& spec) {
     RequireFloats(spec, spec.reads[indices.gamma + i], channels);
   }
   for (std::size_t i = 1; i < 3; ++i) RequireFloats(spec, spec.writes[i], channels);
-  const int vector = type == nn::ElementType::kFloat ? VectorOf<float>(channels)
-                                                     : VectorOf<Bfloat16>(channels);
+  const int vector =
+      type == nn::ElementType::kFloat ? VectorOf<float>(channels) : VectorOf<Bfloat16>(channels);
   const Tiling tiling = Tile(rows, channels, vector, kSumBlocks);
   return {.workspace_bytes = (tiling.chunks * 2 + 3) * (channels * 4),
           .run = [=](const exec::Launch& launch, const nn::StepScalars&) {

@@ -78,8 +78,8 @@ nn::Kernel PrepareDropout(const nn::OpSpec& spec) {
                                   Drop{Scalars(launch, scalars), stream, threshold, scale},
                                   StreamOf(launch), "dropout_forward");
       } else {
-        MapMasked<Mask::kRead>(x, y, In<std::uint8_t>(launch, 1), nullptr, count,
-                               KeepMarked{scale}, StreamOf(launch), "dropout_backward");
+        MapMasked<Mask::kRead>(x, y, In<std::uint8_t>(launch, 1), nullptr, count, KeepMarked{scale},
+                               StreamOf(launch), "dropout_backward");
       }
     });
   }};

@@ -55,7 +55,8 @@ void Map(const T* a, const T* b, T* y, std::int64_t count, Function f, cudaStrea
          const char* what) {
   const std::int64_t blocks =
       std::max<std::int64_t>(CeilDiv(count / kFullVector<T>, kMapThreads * 4), 1);
-  MapKernel<T, kInputs><<<static_cast<unsigned>(blocks), kMapThreads, 0, stream>>>(a, b, y, count, f);
+  MapKernel<T, kInputs>
+      <<<static_cast<unsigned>(blocks), kMapThreads, 0, stream>>>(a, b, y, count, f);
   CheckLaunch(what);
 }
 

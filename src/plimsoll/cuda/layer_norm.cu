@@ -127,8 +127,7 @@ nn::Kernel PrepareForward(const nn::OpSpec& spec) {
                          .epsilon = epsilon};
       const RowGroups groups = GroupRows(rows, columns, kFullVector<T>);
       if (groups.warps == 0) {
-        NormalizeAnyRow<T>
-            <<<static_cast<unsigned>(rows), kTileThreads, 0, stream>>>(f, columns);
+        NormalizeAnyRow<T><<<static_cast<unsigned>(rows), kTileThreads, 0, stream>>>(f, columns);
       } else {
         const auto blocks = static_cast<unsigned>(CeilDiv(rows, groups.groups()));
         WithVectors(groups.vectors, [&](auto vectors) {

@@ -186,8 +186,8 @@ void Launch(const Backward<T>& b, const Cut& cut, cudaStream_t stream) {
   if (groups.warps == 0) {
     SumAnyRows<T><<<cut.tiling.grid(), kTileThreads, 0, stream>>>(b, cut.tiling);
     CheckLaunch("layer_norm_backward: sums");
-    SpreadAnyRow<T><<<static_cast<unsigned>(groups.rows), kTileThreads, 0, stream>>>(
-        b, cut.tiling.channels);
+    SpreadAnyRow<T>
+        <<<static_cast<unsigned>(groups.rows), kTileThreads, 0, stream>>>(b, cut.tiling.channels);
   } else {
     const std::size_t bytes = groups.groups() > 1 ? groups.columns * 2 * sizeof(float) : 0;
     WithVectors(groups.vectors, [&](auto vectors) {
@@ -210,8 +210,7 @@ nn::Kernel PrepareLayerNormBackward(const nn::OpSpec& spec) {
   RequireFloats(spec, spec.reads[2], columns);
   for (std::size_t i = 3; i < 5; ++i) RequireFloats(spec, spec.reads[i], rows);
   for (std::size_t i = 1; i < 3; ++i) RequireFloats(spec, spec.writes[i], columns);
-  const int vector =
-      type == nn::ElementType::kFloat ? kFullVector<float> : kFullVector<Bfloat16>;
+  const int vector = type == nn::ElementType::kFloat ? kFullVector<float> : kFullVector<Bfloat16>;
   const Cut cut = CutOf(rows, columns, vector);
   return {.workspace_bytes = cut.parts * (2 * columns * 4),
           .run = [=](const exec::Launch& launch, const nn::StepScalars&) {

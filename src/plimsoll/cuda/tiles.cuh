@@ -93,11 +93,11 @@ struct Place {
   bool active;
 };
 
-/// Adds what the threads of a block have for each channel of their tile and writes it to
-/// `to[sum * channels + channel]`. Every thread of the block calls it, once.
-template <int kSums, int kVector>
-__device__ void StoreTileSums(float (&sums)[kSums][kVector], const Tiling& tiling, unsigned tile,
-                              float* to) {
+/// Adds what the threads of a block have for each channel of their tile, and calls
+/// `take(sum, channel, value)` for each on some thread. Every thread of the block calls it, once.
+template <int kSums, int kVector, typename Take>
+__device__ void ForTileSums(float (&sums)[kSums][kVector], const Tiling& tiling, unsigned tile,
+                            const Take& take) {
   __shared__ float shared[kSums * kVector * kTileWarps * kWarp];
   const int lanes = 1 << tiling.lanes_log2;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -124,8 +124,17 @@ __device__ void StoreTileSums(float (&sums)[kSums][kVector], const Tiling& tilin
     for (int i = 0; i < kTileWarps; ++i) value += shared[(which * kTileWarps + i) * lanes + x];
     const std::int64_t channel =
         ((static_cast<std::int64_t>(tile) << tiling.lanes_log2) + x) * kVector + which % kVector;
-    if (channel < tiling.channels) to[which / kVector * tiling.channels + channel] = value;
+    if (channel < tiling.channels) take(which / kVector, channel, value);
   }
+}
+
+/// The same, to `to[sum * channels + channel]`.
+template <int kSums, int kVector>
+__device__ void StoreTileSums(float (&sums)[kSums][kVector], const Tiling& tiling, unsigned tile,
+                              float* to) {
+  ForTileSums(sums, tiling, tile, [&](int sum, std::int64_t channel, float value) {
+    to[sum * tiling.channels + channel] = value;
+  });
 }
 
 /// What partial sums are added up with: a block of kWarp * kWarp threads has kWarp channels.
