@@ -98,7 +98,7 @@ nn::Kernel PrepareAddRows(const nn::OpSpec& spec) {
     WithType(type, [&](auto element) {
       using T = decltype(element);
       WithVector<T>(width, [&](auto v) {
-        const Tiling tiling = Tile(forward ? length : all, width, v(), kProcessors * 16);
+        const Tiling tiling = Tile(forward ? length : all, width, v(), kProcessors * 16, 1);
         dim3 grid = tiling.grid();
         if (forward) {
           const std::int64_t wanted = CeilDiv(kProcessors * 16, grid.x * grid.y);

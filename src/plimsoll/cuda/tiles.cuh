@@ -56,8 +56,9 @@ void WithVector(std::int64_t channels, const Body& body) {
   }
 }
 
-/// Cuts for about `blocks` blocks, unless they would have too little to do.
-inline Tiling Tile(std::int64_t rows, std::int64_t channels, int vector, std::int64_t blocks) {
+/// Cuts for about `blocks` blocks, unless a thread would then have less than `least` rows.
+inline Tiling Tile(std::int64_t rows, std::int64_t channels, int vector, std::int64_t blocks,
+                   std::int64_t least = 4) {
   const std::int64_t vectors = CeilDiv(channels, vector);
   // As wide as leaves the fewest threads idle, but 8 lanes, or 128 bytes, where there are as many.
   int lanes_log2 = 5;
@@ -67,7 +68,7 @@ inline Tiling Tile(std::int64_t rows, std::int64_t channels, int vector, std::in
   const std::int64_t tiles = CeilDiv(vectors, 1LL << lanes_log2);
   const std::int64_t step = kTileThreads >> lanes_log2;
   const std::int64_t wanted = std::clamp<std::int64_t>(blocks / tiles, 1, 32768);
-  const std::int64_t steps = std::max<std::int64_t>(CeilDiv(CeilDiv(rows, wanted), step), 4);
+  const std::int64_t steps = std::max<std::int64_t>(CeilDiv(CeilDiv(rows, wanted), step), least);
   return {.rows = rows,
           .channels = channels,
           .chunk = steps * step,
