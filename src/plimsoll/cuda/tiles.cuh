@@ -61,9 +61,11 @@ inline Tiling Tile(std::int64_t rows, std::int64_t channels, int vector, std::in
                    std::int64_t least = 4) {
   const std::int64_t vectors = CeilDiv(channels, vector);
   // As wide as leaves the fewest threads idle, but 8 lanes, or 128 bytes, where there are as many.
-  int lanes_log2 = 5;
   const auto padded = [&](int log2) { return CeilDiv(vectors, 1LL << log2) << log2; };
-  while (lanes_log2 > 3 && padded(lanes_log2 - 1) < padded(lanes_log2)) --lanes_log2;
+  int lanes_log2 = 5;
+  for (const int log2 : {4, 3}) {
+    if (padded(log2) < padded(lanes_log2)) lanes_log2 = log2;
+  }
   while (lanes_log2 > 0 && (1LL << (lanes_log2 - 1)) >= vectors) --lanes_log2;
   const std::int64_t tiles = CeilDiv(vectors, 1LL << lanes_log2);
   const std::int64_t step = kTileThreads >> lanes_log2;
