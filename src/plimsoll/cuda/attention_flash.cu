@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/cuda/attention.h"
-#include "plimsoll/cuda/attention_flash.h"
+#include "plimsoll/cuda/attention_flash.cuh"
 
 /// The forward pass on tensor cores, as FlashAttention-2 does it (Dao, 2023): each warp keeps some
 /// queries in registers, and goes through the keys with running largest scores and sums.
@@ -60,7 +60,7 @@ struct Running {
         most = fmaxf(most, __shfl_xor_sync(~0U, most, 1));
         most = fmaxf(most, __shfl_xor_sync(~0U, most, 2));
         // Every query sees key 0, which is in the first step: `most` is not infinite.
-        const float factor = exp2f((largest[tile][half] - most) * log2_scale);
+        const float factor = Exp2((largest[tile][half] - most) * log2_scale);
         const float shift = most * log2_scale;
         largest[tile][half] = most;
         float sum = 0;
@@ -69,7 +69,7 @@ struct Running {
 #pragma unroll
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
             float& x = scores[tile][column][i];
-            x = exp2f(x * log2_scale - shift);
+            x = Exp2(x * log2_scale - shift);
             sum += x;
           }
         }

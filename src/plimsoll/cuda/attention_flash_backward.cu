@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plimsoll/cuda/attention_flash.h"
+#include "plimsoll/cuda/attention_flash.cuh"
 
 /// The backward pass on tensor cores, in two kernels: one keeps keys and goes through the queries,
 /// one keeps queries and goes through the keys. Both compute scores again, so that nothing is added
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       my_values.template Multiply<kStep>(dy_tile, slopes);
       const bool all_seen = !s.causal || warp_begin + 15 <= queries;
       ForEach<1, kStep>([&](int t, int column, int i, int row, int in_row) {
-        const float x = exp2f(weights[t][column][i] * log2_scale - log_sums[in_row]);
+        const float x = Exp2(weights[t][column][i] * log2_scale - log_sums[in_row]);
         // Queries beyond the end are zeros, and so is what comes down to them.
         const bool seen = all_seen || warp_begin + row <= queries + in_row;
         weights[t][column][i] = seen ? x : 0;
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(kThreads, 2)
           keys + kStep <= s.length && (!s.causal || keys + kStep - 1 <= warp_begin);
       ForEach<1, kStep>([&](int t, int column, int i, int row, int in_row) {
         const int key = keys + in_row;
-        const float x = exp2f(weights[t][column][i] * log2_scale - log_sums[i / 2]);
+        const float x = Exp2(weights[t][column][i] * log2_scale - log_sums[i / 2]);
         const bool seen = all_seen || (key < s.length && (!s.causal || key <= warp_begin + row));
         slopes[t][column][i] = seen ? x * (slopes[t][column][i] - dots[i / 2]) : 0;
       });

@@ -19,7 +19,12 @@ EqualityCase CaseOf(const std::string& model, Precision precision = Precision::k
                 return std::make_unique<cuda::CudaBackend>(
                     cuda::CudaOptions{.jitter_ns = 50'000, .poison = true});
               },
-          .make_library = [] { return cuda::MakeCudaLibrary({.reproducible = true}); },
+          // Small models would be all workspace.
+          .make_library =
+              [] {
+                return cuda::MakeCudaLibrary(
+                    {.reproducible = true, .max_workspace_bytes = Bytes{64} << 10});
+              },
           .precision = precision};
 }
 

@@ -118,7 +118,7 @@ class CudaLibrary final : public nn::KernelLibrary {
 
   std::string_view name() const override { return "cuda"; }
   bool fuses_batch_norm() const override { return true; }
-  int update_group() const override { return 64; }
+  int update_group() const override { return 32; }
 
   Kernel Prepare(const OpSpec& spec) override {
     // Shapes tell most specs apart; the rest are compared.

@@ -3,7 +3,7 @@
 
 #include "plimsoll/cuda/attention.h"
 #include "plimsoll/cuda/check.h"
-#include "plimsoll/cuda/tensor_cores.h"
+#include "plimsoll/cuda/tensor_cores.cuh"
 
 /// What attention's kernels for tensor cores share. For device code only.
 namespace plimsoll::cuda {
@@ -11,6 +11,13 @@ namespace plimsoll::cuda {
 using Bfloat16 = __nv_bfloat16;
 
 inline constexpr float kLog2OfE = 1.44269504F;
+
+/// 2^x, to about 22 bits; 0 for very small x.
+__device__ inline float Exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 /// Where this block's head of a sequence is in [n, t, d], [n, t, 3d] and [n, heads, t].
 struct FlashHead {
