@@ -13,8 +13,8 @@
 #include "cli/command.h"
 #include "cli/model_input.h"
 #include "cli/plan_row.h"
+#include "cli/training_device.h"
 #include "plimsoll/nn/cost.h"
-#include "plimsoll/nn/onednn/library.h"
 #include "plimsoll/nn/profile.h"
 #include "plimsoll/nn/record.h"
 #include "plimsoll/report/table.h"
@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelSettings model;
-  std::string device = "host";
+  DeviceSettings device;
   int repeats = 3;
   std::optional<std::string> output;
   bool json = false;
@@ -89,7 +89,7 @@ Json ToJson(const ModelInput& model, const Options& options, const nn::Program& 
   }
   return {{"model", model.name},
           {"batch", model.batch},
-          {"device", options.device},
+          {"device", options.device.device},
           {"ops", program.ops.size()},
           {"measured_ops", measured.distinct_ops},
           {"iteration_ns", measured.iteration_ns},
@@ -118,10 +118,10 @@ void PrintForPeople(const ModelInput& model, const nn::Program& program, const M
 
 ExitCode Run(const Options& options) {
   const ModelInput model = ReadModel(options.model);
-  const std::unique_ptr<nn::KernelLibrary> library = nn::MakeOneDnnLibrary();
-  nn::Program program = LowerModel(model, library.get());
-  device::HostBackend backend;
-  nn::Profiler profiler(&backend, {.repeats = options.repeats});
+  TrainingDevice device = OpenTrainingDevice(options.device);
+  nn::Program program = LowerModel(model, device.library.get());
+  SettleTrainingDevice(&device);
+  nn::Profiler profiler(device.backend.get(), {.repeats = options.repeats});
   nn::SetTimes(nn::Profile(program, &profiler), &program);
   if (options.output) trace::WriteTrace(nn::Record(program, model.name), *options.output);
   const Measured measured = SumUp(program, profiler);
@@ -140,9 +140,8 @@ void AddProfileCommand(CLI::App& app, ExitCode& exit_code) {
       "profile", "Measure the ops of a network one by one, also if it does not fit");
   auto options = std::make_shared<Options>();
   AddModelSettings(command, "--model", &options->model);
-  command->add_option("--device", options->device, "host")
-      ->check(CLI::IsMember({"host"}))
-      ->capture_default_str();
+  AddDeviceSettings(command, &options->device);
+  command->remove_option(command->get_option("--link"));
   command->add_option("--repeats", options->repeats, "Runs of each op; the fastest counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

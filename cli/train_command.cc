@@ -36,6 +36,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   ModelSettings model;
   std::optional<std::string> limit;
+  bool limits_network = false;
   std::string planner = "joint";
   DeviceSettings device;
   bool plain = false;
@@ -115,7 +116,7 @@ class Run {
     }
     limit_bytes_ = arena_bytes_ = ParseLimit("--limit", *options_.limit, peak);
     if (!open_.is_gpu) return;
-    if (options_.limit->ends_with('%')) {
+    if (options_.limit->ends_with('%') || options_.limits_network) {
       limit_bytes_ += open_.overhead_bytes;
     } else {
       arena_bytes_ -= open_.overhead_bytes;
@@ -286,6 +287,13 @@ class Run {
            1;
   }
 
+  /// Of an iteration.
+  std::optional<double> PredictedMs() const {
+    if (served() == nullptr) return std::nullopt;
+    return static_cast<double>(served()->predicted().iteration_ns) / 1e6 /
+           served()->steps().problem.laps;
+  }
+
   /// Of planned steps over the sum of the ops' times, as they were recorded.
   std::optional<double> MeasuredOverhead(std::size_t most = kAllSteps) const {
     const std::vector<double> times = PlannedTimes(most);
@@ -345,6 +353,7 @@ class Run {
                    {"peak_load_bytes", trainee_->peak_bytes()},
                    {"peak_footprint_bytes", stats.peak_footprint_bytes},
                    {"host_bytes", stats.host_bytes},
+                   {"predicted_ms", ToJson(PredictedMs())},
                    {"overhead_predicted", ToJson(PredictedOverhead())},
                    {"overhead_measured", ToJson(MeasuredOverhead())},
                    {"planned_iterations", stats.planned_iterations},
@@ -407,6 +416,8 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
   AddModelSettings(command, "--model", &options->model);
   command->add_option("--limit", options->limit,
                       "Bytes on the device, such as 512MiB, or 50% of the peak load; default none");
+  command->add_flag("--limit-network", options->limits_network,
+                    "On a GPU, the limit is for the network alone, and CUDA comes on top");
   command->add_option("--planner", options->planner, "See \"plimsoll planners\"")
       ->capture_default_str();
   AddDeviceSettings(command, &options->device);

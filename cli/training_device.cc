@@ -22,7 +22,7 @@ namespace {
 std::function<void(void*)> HostTraffic(std::byte* memory, Bytes size_bytes) {
   return [=](void*) {
     const auto half = static_cast<std::size_t>(size_bytes / 2);
-    for (int round = 0; round < 4; ++round) std::memcpy(memory, memory + half, half);
+    std::memcpy(memory, memory + half, half);
   };
 }
 
@@ -59,7 +59,7 @@ TrainingDevice OpenGpu(const DeviceSettings& settings) {
   gpu.machine =
       settings.link ? SelectMachine(*settings.link) : exec::MeasureLink(gpu.backend.get());
   gpu.make_traffic = [](std::byte* memory, Bytes size_bytes) {
-    return cuda::MemoryTraffic(memory, size_bytes, 400);
+    return cuda::MemoryTraffic(memory, size_bytes, 16);
   };
   gpu.taken_bytes = [card] { return card->taken_bytes(); };
   return gpu;

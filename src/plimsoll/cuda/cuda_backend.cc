@@ -77,6 +77,9 @@ CudaBackend::CudaBackend(const CudaOptions& options)
     int runtime = 0;
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
+    if (driver == 0) {
+      throw DeviceError("opening the GPU", "there is no NVIDIA driver; train with --device host");
+    }
     throw DeviceError(
         "opening the GPU",
         fmt::format("its driver is for CUDA {}.{}, and {}.{} is needed; update the "

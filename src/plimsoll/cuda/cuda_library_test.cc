@@ -160,7 +160,7 @@ TEST(CudaLibraryTest, TuningNeedsNoMoreThanItMay) {
   std::size_t after = 0;
   std::size_t total = 0;
   Check(cudaMemGetInfo(&before, &total), "asking for free memory");
-  ReleaseScratch(*library);
+  library->ReleaseScratch();
   Check(cudaMemGetInfo(&after, &total), "asking for free memory");
   EXPECT_GT(after, before);
   EXPECT_EQ(library->name(), "cuda");

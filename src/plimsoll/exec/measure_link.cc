@@ -14,6 +14,8 @@ namespace {
 constexpr Bytes kLarge = Bytes{16} << 20;
 constexpr Bytes kSmall = 4096;
 constexpr int kRuns = 5;
+/// More than any cache holds.
+constexpr Bytes kTraffic = Bytes{256} << 20;
 /// So many copies each way outlast the traffic that they are measured with, or nearly so.
 constexpr int kCopies = 8;
 
@@ -22,7 +24,7 @@ class Bench {
  public:
   explicit Bench(device::Backend* backend)
       : backend_(*backend),
-        device_(Take(backend->AllocateDevice(3 * kLarge), &device::Backend::FreeDevice)),
+        device_(Take(backend->AllocateDevice(2 * kLarge), &device::Backend::FreeDevice)),
         host_(Take(backend->AllocateHost(2 * kLarge), &device::Backend::FreeHost)) {
     for (device::EventId& event : events_) event = backend_.CreateEvent();
     std::memset(host_.get(), 1, 2 * kLarge);
@@ -61,8 +63,11 @@ class Bench {
     return {Median(out_times), Median(in_times)};
   }
 
-  /// Device memory that no copy touches, of kLarge bytes.
-  std::byte* spare() { return device_.get() + 2 * kLarge; }
+  /// Device memory that no copy touches.
+  std::byte* AllocateSpare(Bytes size_bytes) {
+    spare_ = Take(backend_.AllocateDevice(size_bytes), &device::Backend::FreeDevice);
+    return spare_.get();
+  }
 
   struct Together {
     double compute_s = 0;
@@ -113,6 +118,7 @@ class Bench {
   device::Backend& backend_;
   Memory device_;
   Memory host_;
+  Memory spare_;
   device::EventId events_[6] = {};
 };
 
@@ -143,7 +149,7 @@ plan::Machine MeasureLink(device::Backend* backend) {
 
 Interference MeasureInterference(device::Backend* backend, const MakeTraffic& make_traffic) {
   Bench bench(backend);
-  const auto traffic = make_traffic(bench.spare(), kLarge);
+  const auto traffic = make_traffic(bench.AllocateSpare(kTraffic), kTraffic);
   const Bench::Together alone = bench.MeasureTogether(traffic, 0);
   const Bench::Together copies = bench.MeasureTogether({}, kCopies);
   const Bench::Together both = bench.MeasureTogether(traffic, kCopies);

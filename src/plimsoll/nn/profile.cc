@@ -131,6 +131,7 @@ class EventPair {
   EventPair& operator=(const EventPair&) = delete;
 
   Nanoseconds Time(const std::function<void(void*)>& function) {
+    backend_.PrepareToTime();
     backend_.Record(begin_, Stream::kCompute);
     backend_.Run(function);
     backend_.Record(end_, Stream::kCompute);
