@@ -58,6 +58,9 @@ class Description {
     if (s.bias) {
       Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       Set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, Type(s.result_bfloat16));
+      // Stands for addresses of that alignment, while kernels are proposed.
+      Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+          reinterpret_cast<const void*>(static_cast<std::uintptr_t>(s.alignment_bytes)));
     }
   }
   ~Description() {

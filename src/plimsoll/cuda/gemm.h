@@ -48,6 +48,7 @@ class GemmPlan {
   virtual void Run(Handles& handles, const GemmOperands& operands, std::byte* workspace,
                    void* stream) const = 0;
   Nanoseconds expected_ns = 0;  ///< 0 if it was not measured.
+  bool plain = false;           ///< Of MakePlainGemm().
 };
 
 /// What cuBLAS asks of its workspace.

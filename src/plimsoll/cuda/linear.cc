@@ -87,19 +87,22 @@ nn::Kernel PrepareForward(const OpSpec& spec, Handles* handles) {
     RequireCount(spec, spec.reads[2], sizes.outputs);
     RequireType(spec, spec.reads[2], ElementType::kFloat);
   }
-  const Product product({.rows = sizes.rows,
-                         .columns = sizes.outputs,
-                         .inner = sizes.inputs,
-                         .left_stride = sizes.inputs,
-                         .right_stride = sizes.inputs,
-                         .result_stride = sizes.outputs,
-                         .right_transposed = true,
-                         .bfloat16 = sizes.bfloat16,
-                         .result_bfloat16 = sizes.bfloat16,
-                         .bias = bias},
-                        handles);
+  GemmShape shape{.rows = sizes.rows,
+                  .columns = sizes.outputs,
+                  .inner = sizes.inputs,
+                  .left_stride = sizes.inputs,
+                  .right_stride = sizes.inputs,
+                  .result_stride = sizes.outputs,
+                  .right_transposed = true,
+                  .bfloat16 = sizes.bfloat16,
+                  .result_bfloat16 = sizes.bfloat16,
+                  .bias = bias};
+  // Where cuBLAS adds no bias to such a product, it is added afterwards.
+  const bool bias_apart = bias && PlanGemm(shape, *handles)->plain;
+  if (bias_apart) shape.bias = false;
+  const Product product(shape, handles);
   const Bytes weight_bytes = sizes.rounded_bytes(sizes.weights());
-  const Bytes bias_bytes = bias ? sizes.rounded_bytes(sizes.outputs) : 0;
+  const Bytes bias_bytes = shape.bias ? sizes.rounded_bytes(sizes.outputs) : 0;
   return {.workspace_bytes = weight_bytes + bias_bytes + product.workspace_bytes(),
           .run =
               [=](const exec::Launch& launch, const nn::StepScalars&) {
@@ -108,11 +111,16 @@ nn::Kernel PrepareForward(const OpSpec& spec, Handles* handles) {
                 GemmOperands operands{.left = launch.reads[0], .result = launch.writes[0]};
                 operands.right =
                     Rounded(sizes, launch.reads[1], sizes.weights(), workspace, stream);
-                if (bias) {
+                if (shape.bias) {
                   operands.bias = Rounded(sizes, launch.reads[2], sizes.outputs,
                                           workspace + weight_bytes, stream);
                 }
                 product.Run(operands, workspace + weight_bytes + bias_bytes, stream);
+                if (bias_apart) {
+                  AddBias(launch.writes[0], sizes.bfloat16,
+                          reinterpret_cast<const float*>(launch.reads[2]), sizes.rows,
+                          sizes.outputs, stream);
+                }
               },
           .expected_ns = product.plan->expected_ns};
 }

@@ -40,7 +40,7 @@ __global__ void Multiply(GemmShape s, const In* left, const In* right, const Out
 
 class PlainGemm final : public GemmPlan {
  public:
-  explicit PlainGemm(const GemmShape& shape) : shape_(shape) {}
+  explicit PlainGemm(const GemmShape& shape) : shape_(shape) { plain = true; }
 
   Bytes workspace_bytes() const override { return 0; }
   void Run(Handles& /*handles*/, const GemmOperands& operands, std::byte* /*workspace*/,
