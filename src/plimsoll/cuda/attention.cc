@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "plimsoll/cuda/kernels.h"
 #include "plimsoll/nn/op_check.h"
@@ -28,8 +27,8 @@ AttentionSizes SizesOf(const OpSpec& spec) {
   if (width > kWidestHead) {
     Refuse(spec, fmt::format("a head is {} wide, and can be {} at most", width, kWidestHead));
   }
-  // Heads of all sequences are counted by the second dimension of a grid.
-  if (shape[0] * heads > 65535 || shape[1] > std::numeric_limits<int>::max() / 2) {
+  // Some kernels count heads of all sequences by the second dimension of a grid, some rows.
+  if (shape[0] * heads > 65535 || shape[1] > 65535 * 64) {
     Refuse(spec, "there are too many sequences, or they are too long");
   }
   return {.sequences = static_cast<int>(shape[0]),

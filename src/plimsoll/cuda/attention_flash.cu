@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(ForwardSizes<kWidth>::kThreads)
   const FlashHead head(s);
   const Bfloat16* from = qkv + head.in_qkv;
   // Blocks with the most keys go first.
-  const int begin = static_cast<int>(gridDim.x - 1 - blockIdx.x) * Of::kQueries;
+  const int begin = static_cast<int>(gridDim.y - 1 - blockIdx.y) * Of::kQueries;
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * Of::kTiles * 16;
   const int warp_begin = begin + warp_row;
   const int keys_end = s.causal ? min(begin + Of::kQueries, s.length) : s.length;

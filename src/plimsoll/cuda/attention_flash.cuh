@@ -29,11 +29,11 @@ struct FlashHead {
 
   __device__ explicit FlashHead(const AttentionSizes& s)
       : y_stride(std::int64_t{s.heads} * s.width), qkv_stride(3 * y_stride) {
-    const std::int64_t sequence = blockIdx.y / s.heads;
-    const std::int64_t head = blockIdx.y % s.heads;
+    const std::int64_t sequence = blockIdx.x / s.heads;
+    const std::int64_t head = blockIdx.x % s.heads;
     in_y = sequence * s.length * y_stride + head * s.width;
     in_qkv = sequence * s.length * qkv_stride + head * s.width;
-    in_rows = std::int64_t{blockIdx.y} * s.length;
+    in_rows = std::int64_t{blockIdx.x} * s.length;
   }
 };
 
@@ -54,14 +54,15 @@ __device__ inline void ForEach(const Visit& visit) {
   }
 }
 
-/// A block for each `tile` rows of each head.
+/// A block for each `tile` rows of each head. Blocks of all heads that do the same follow each
+/// other: what takes longest can go first, whatever the head.
 template <typename Kernel, typename... Arguments>
 void LaunchFlash(Kernel* kernel, const AttentionSizes& s, int tile, int threads, int shared_bytes,
                  void* stream, Arguments... arguments) {
   Check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
         "preparing attention");
-  const dim3 grid(static_cast<unsigned>((s.length + tile - 1) / tile),
-                  static_cast<unsigned>(s.sequences * s.heads));
+  const dim3 grid(static_cast<unsigned>(s.sequences * s.heads),
+                  static_cast<unsigned>((s.length + tile - 1) / tile));
   kernel<<<grid, static_cast<unsigned>(threads), static_cast<std::size_t>(shared_bytes),
            static_cast<cudaStream_t>(stream)>>>(s, arguments...);
   CheckLaunch("running attention");

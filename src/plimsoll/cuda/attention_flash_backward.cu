@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const FlashHead head(s);
   const Bfloat16* from = static_cast<const Bfloat16*>(operands.qkv) + head.in_qkv;
   const Bfloat16* dy = static_cast<const Bfloat16*>(operands.dy) + head.in_y;
-  const int begin = static_cast<int>(blockIdx.x) * kRows;
+  const int begin = static_cast<int>(blockIdx.y) * kRows;
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
   const int warp_begin = begin + warp_row;
   // A multiple of a step: queries before it see none of these keys.
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const FlashHead head(s);
   const Bfloat16* from = static_cast<const Bfloat16*>(operands.qkv) + head.in_qkv;
   // Blocks with the most keys go first.
-  const int begin = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;
+  const int begin = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kRows;
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
   const int warp_begin = begin + warp_row;
   const int keys_end = s.causal ? min(begin + kRows, s.length) : s.length;

@@ -31,7 +31,7 @@ struct LibraryOptions {
 /// LibraryOptions::reproducible, those too.
 ///
 /// The library is not thread-safe. Kernels are launched by one thread at a time, and outlive the
-/// library. Addresses of operands are multiples of 64.
+/// library. Addresses of operands are multiples of 256.
 std::unique_ptr<nn::KernelLibrary> MakeCudaLibrary(const LibraryOptions& options = {});
 
 }  // namespace plimsoll::cuda
