@@ -116,7 +116,7 @@ inline void ExpectClose(const Data& actual, const Data& expected, double relativ
   const auto a = As<float>(actual);
   const auto b = As<float>(expected);
   ASSERT_EQ(a.size(), b.size()) << what;
-  double largest = 0;
+  double largest = 1e-20;  // Where all are 0 but for what rounding leaves.
   for (const float x : b) largest = std::max(largest, std::abs(static_cast<double>(x)));
   for (std::size_t i = 0; i < a.size(); ++i) {
     const auto x = static_cast<double>(b[i]);

@@ -55,7 +55,7 @@ void Map(const T* a, const T* b, T* y, std::int64_t count, Function f, cudaStrea
          const char* what) {
   const std::int64_t blocks =
       std::max<std::int64_t>(CeilDiv(count / kFullVector<T>, kMapThreads * 4), 1);
-  MapKernel<T, kInputs>
+  MapKernel<T, kInputs, Function>
       <<<static_cast<unsigned>(blocks), kMapThreads, 0, stream>>>(a, b, y, count, f);
   CheckLaunch(what);
 }
@@ -111,7 +111,7 @@ void MapMasked(const T* x, T* y, const std::uint8_t* read, std::uint8_t* written
   // A mask that is written is written in whole words.
   const std::int64_t bytes = kMask == Mask::kWritten ? CeilDiv(count, 64) * 8 : CeilDiv(count, 8);
   const std::int64_t blocks = CeilDiv(bytes, kMapThreads * (sizeof(T) == 2 ? 4 : 2));
-  MapMaskedKernel<T, kMask><<<static_cast<unsigned>(blocks), kMapThreads, 0, stream>>>(
+  MapMaskedKernel<T, kMask, Function><<<static_cast<unsigned>(blocks), kMapThreads, 0, stream>>>(
       x, y, read, written, count, bytes, f);
   CheckLaunch(what);
 }
