@@ -155,6 +155,7 @@ class EqualityTest : public testing::TestWithParam<EqualityCase> {
         stats_ = device.stats();
         EXPECT_LE(stats_.peak_footprint_bytes, stats_.limit_bytes);
         planned += stats_.planned_iterations > 0 ? 1 : 0;
+        graph_launches_ += stats_.graph_launches;
       } catch (const OutOfMemory&) {
         // One op by itself exceeds the limit: it fits nowhere below.
         EXPECT_LT(percent, 90);
@@ -170,11 +171,12 @@ class EqualityTest : public testing::TestWithParam<EqualityCase> {
 
   const Model model_;
   const Network network_;
-  exec::DeviceStats stats_;
+  exec::DeviceStats stats_;          // Of the last limit that fitted.
+  std::int64_t graph_launches_ = 0;  // Of all.
 };
 
 TEST_P(EqualityTest, LimitsChangeNoNumber) {
-  const int planned = Compare({90, 70, 50, 30}, {});
+  const int planned = Compare({110, 90, 70, 50, 30}, {});
   // With stochastic depth, iterations hardly recur.
   EXPECT_GE(planned, network_.branches.empty() ? 1 : 0);
 }
@@ -182,10 +184,10 @@ TEST_P(EqualityTest, LimitsChangeNoNumber) {
 /// An iteration that nobody looks into, but for its loss, can be one graph.
 TEST_P(EqualityTest, UnseenGradientsChangeNoNumber) {
   if (!GetParam().make_backend()->capabilities().graphs) GTEST_SKIP() << "there are no graphs";
-  const int planned = Compare({90, 50}, {.sees_gradients = false});
+  const int planned = Compare({110, 90, 50}, {.sees_gradients = false});
   if (!network_.branches.empty()) return;
   EXPECT_GE(planned, 1);
-  EXPECT_GE(stats_.graph_launches, 5);
+  EXPECT_GE(graph_launches_, 5);
 }
 
 class CourseTest : public EqualityTest {};
