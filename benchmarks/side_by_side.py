@@ -221,7 +221,7 @@ def show(case, what, result, base=None):
     line = (f"{case:18} {what:22} {result['ms']:8.2f} ms {rate:10.0f} {unit:8} "
             f"peak {result['peak'] / 2**20:7.0f} MiB, taken {result['taken'] / 2**20:7.0f} MiB")
     if base is not None and "ms" in base:
-        line += f"  {base['ms'] / result['ms']:.2f}x"
+        line += f"  Plimsoll is {result['ms'] / base['ms']:.2f} times as fast"
     if result.get("predicted_ms"):
         line += f"  predicted {result['predicted_ms']:.2f} ms ({100 * (result['ms'] / result['predicted_ms'] - 1):+.1f} %)"
     print(line, flush=True)

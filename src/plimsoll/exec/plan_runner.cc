@@ -30,6 +30,14 @@ PlanRunner::PlanRunner(const plan::Plan* plan)
   for (const auto& queue : plan_.queues) {
     for (std::size_t k = 0; k < queue.size(); ++k) rank_[At(queue[k])] = std::int64_t(k);
   }
+  is_awaited_.resize(plan_.commands.size());
+  for (const plan::Command& command : plan_.commands) {
+    for (const plan::Wait& wait : command.waits) {
+      if (plan_.commands[At(wait.command)].queue != command.queue) {
+        is_awaited_[At(wait.command)] = true;
+      }
+    }
+  }
   FindSources();
   LinkOperands();
   DescribeStays();
@@ -78,6 +86,8 @@ void PlanRunner::Enter(const PlanMemory& memory) {
   }
   held_events_.assign(events_.size(), 0);
   is_steady_.assign(original_.ops.size(), false);
+  const bool copies = Length(Queue::kCopyOut) + Length(Queue::kCopyIn) > 0;
+  trial_ = GraphTrial(copies && memory_.graphs && memory_.backend->capabilities().graphs);
   issued_.fill(0);
   counts_ = {};
   measured_lap_ = -1;
@@ -114,8 +124,9 @@ void PlanRunner::Run(OpIndex op, Function function, bool steady) {
   // Times are those of commands one by one.
   const bool measuring = measures_next_ || measured_lap_ >= 0;
   if (!steady || measuring) IssueHeld();
+  if (op == 0) trial_.BeginIteration();
   holds_back_ = steady && !measuring && memory_.graphs && !gives_up_graphs_ &&
-                memory_.backend->capabilities().graphs;
+                trial_.wants_graphs() && memory_.backend->capabilities().graphs;
   is_steady_[At(op)] = steady;
   if (is_replayed_[At(op)]) functions_[At(op)] = function;
   const std::int64_t lap = Issued(Queue::kCompute) / Length(Queue::kCompute);
@@ -246,7 +257,9 @@ void PlanRunner::IssueOp(CommandIndex command, std::int64_t lap) {
            .index = op,
            .function = replay ? functions_[At(source)] : std::move(*current_)});
     RecordTime(command, lap, false);
-    Issue({.kind = Call::Kind::kRecord, .index = command, .lap = lap});
+    if (is_awaited_[At(command)]) {
+      Issue({.kind = Call::Kind::kRecord, .index = command, .lap = lap});
+    }
     holds_back_ = holds_back;
     counts_.replays += replay ? 1 : 0;
   }
@@ -271,7 +284,9 @@ void PlanRunner::IssueCopy(CommandIndex index, std::int64_t lap) {
       counts_.copied_in_bytes += size;
     }
     RecordTime(index, lap, false);
-    Issue({.kind = Call::Kind::kRecord, .queue = command.queue, .index = index, .lap = lap});
+    if (is_awaited_[At(index)]) {
+      Issue({.kind = Call::Kind::kRecord, .queue = command.queue, .index = index, .lap = lap});
+    }
   }
   NoteCopy(command);
 }

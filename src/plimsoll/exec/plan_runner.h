@@ -9,6 +9,7 @@
 
 #include "plimsoll/device/backend.h"
 #include "plimsoll/exec/device.h"
+#include "plimsoll/exec/graph_trial.h"
 #include "plimsoll/exec/ledger.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/sim/simulate.h"
@@ -63,7 +64,9 @@ struct PlanMemory {
 ///
 /// Where a backend keeps graphs, the commands of steady ops are held back until something comes
 /// that must run at once, or the iteration ends, and then issued in one call: the second time that
-/// the same stretch of commands comes they are made a graph, from then on that is launched.
+/// the same stretch of commands comes they are made a graph, from then on that is launched. Copies
+/// in graphs may cost a device more than launching op by op does: a plan that has any is tried both
+/// ways (graph_trial.h), and goes on in the faster one.
 ///
 ///     program    upload  op 1  op 2  …  op n  download
 ///     device     upload  held…………………………………▶ graph  download
@@ -236,12 +239,14 @@ class PlanRunner {
   RunCounts counts_;
   // What is held back, and the graphs that were made of such.
   bool holds_back_ = false;
-  std::vector<bool> is_steady_;  // By recorded op, as its function was when it last came.
+  std::vector<bool> is_awaited_;  // By command: whether another queue waits for it.
+  std::vector<bool> is_steady_;   // By recorded op, as its function was when it last came.
   std::vector<Call> held_;
   std::vector<std::int64_t> held_events_;  // By event: the stretch that it was last recorded in.
   std::int64_t stretch_ = 1;
   std::vector<Graph> graphs_;
   bool gives_up_graphs_ = false;
+  GraphTrial trial_;
 };
 
 }  // namespace plimsoll::exec

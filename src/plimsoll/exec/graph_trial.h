@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "plimsoll/base/clock.h"
+
+namespace plimsoll::exec {
+
+/// Finds out whether iterations are faster as graphs or op by op: some of each, one after the
+/// other, timed from beginning to beginning; the fastest of each count.
+///
+///     iteration   0 1 2 3 | 4 5 6 7 8 9 | 10 ...
+///                 op by op|   graphs    | whatever was faster
+///
+/// The first of each kind are left out: caches are cold, graphs are being made.
+class GraphTrial {
+ public:
+  /// Without a trial, graphs are wanted.
+  explicit GraphTrial(bool tries = false) : tries_(tries) {}
+
+  void BeginIteration() {
+    if (!tries_ || number_ > kEnd) return;
+    const double now = watch_.seconds();
+    const double took = now - begun_;
+    begun_ = now;
+    // What has just ended.
+    const int ended = number_ - 1;
+    if (ended >= kSkipped && ended < kGraphs) Note(0, took);
+    if (ended >= kGraphs + kSkippedGraphs && ended < kEnd) Note(1, took);
+    wants_graphs_ = number_ < kEnd ? number_ >= kGraphs : least_[1] <= least_[0];
+    ++number_;
+  }
+  bool wants_graphs() const { return !tries_ || wants_graphs_; }
+  bool is_over() const { return !tries_ || number_ > kEnd; }
+
+ private:
+  static constexpr int kSkipped = 1;
+  static constexpr int kGraphs = 4;  // The first iteration in graphs.
+  static constexpr int kSkippedGraphs = 3;
+  static constexpr int kEnd = 10;
+
+  void Note(std::size_t kind, double seconds) { least_[kind] = std::min(least_[kind], seconds); }
+
+  bool tries_;
+  bool wants_graphs_ = false;
+  int number_ = 0;
+  double begun_ = 0;
+  std::array<double, 2> least_ = {std::numeric_limits<double>::max(),
+                                  std::numeric_limits<double>::max()};
+  Stopwatch watch_;
+};
+
+}  // namespace plimsoll::exec
