@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares ops on the device with the same ops on the host, in both types. For tests only.
+// Compares ops on the device with the same ops on the host, in both types: by ExpectClose() where a
+// test says for each element how far it may be off, by Compare() where the whole tensor says it.
+// For tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,11 +16,117 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/cuda/library.h"
 #include "plimsoll/cuda/run_cuda_for_test.h"
+#include "plimsoll/nn/bfloat16.h"
 #include "plimsoll/nn/onednn/run_for_test.h"
 #include "plimsoll/nn/op_check.h"
 
 namespace plimsoll::cuda {
+
+using nn::Attributes;
+using nn::ElementType;
+using nn::OpKind;
+using nn::OpSpec;
+using nn::Shape;
+using nn::Tensor;
+
+/// Chooses by heuristics, the same each time.
+inline nn::KernelLibrary& Reproducible() {
+  static const auto library = MakeCudaLibrary({.reproducible = true});
+  return *library;
+}
+/// Times kernels, and takes the fastest.
+inline nn::KernelLibrary& Tuned() {
+  static const auto library = MakeCudaLibrary({});
+  return *library;
+}
+
+/// Numbers that bfloat16 has, as floats or in that type.
+inline Data RandomData(const Tensor& tensor, std::uint64_t seed) {
+  Data floats = nn::onednn::RandomFloats({tensor.shape, ElementType::kFloat}, seed);
+  for (float& x : As<float>(floats)) {
+    x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+  }
+  return floats;
+}
+inline Data ToBfloat16(const Data& floats) {
+  Data data(floats.size() / 2);
+  std::transform(As<float>(floats).begin(), As<float>(floats).end(),
+                 As<std::uint16_t>(data).begin(), nn::ToBfloat16);
+  return data;
+}
+inline Data FromBfloat16(const Data& halves) {
+  Data data(halves.size() * 2);
+  std::transform(As<std::uint16_t>(halves).begin(), As<std::uint16_t>(halves).end(),
+                 As<float>(data).begin(), nn::FromBfloat16);
+  return data;
+}
+inline Data ToType(const Data& floats, ElementType type) {
+  return type == ElementType::kBfloat16 ? ToBfloat16(floats) : floats;
+}
+inline Data ToFloatData(const Data& data, ElementType type) {
+  return type == ElementType::kBfloat16 ? FromBfloat16(data) : data;
+}
+
+/// The same op in floats, for the host.
+inline OpSpec InFloats(OpSpec spec) {
+  for (auto* list : {&spec.reads, &spec.writes}) {
+    for (Tensor& tensor : *list) tensor.type = ElementType::kFloat;
+  }
+  return spec;
+}
+
+inline std::vector<Data> RandomReads(const OpSpec& spec) {
+  std::vector<Data> reads;
+  for (const Tensor& tensor : spec.reads) reads.push_back(RandomData(tensor, reads.size() + 1));
+  return reads;
+}
+inline std::vector<Data> Typed(const OpSpec& spec, const std::vector<Data>& floats) {
+  std::vector<Data> typed;
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    typed.push_back(ToType(floats[i], spec.reads[i].type));
+  }
+  return typed;
+}
+
+/// How far results may be from the host's: a part of what `bounds` says for each element.
+inline void ExpectClose(const OpSpec& spec, const std::vector<Data>& actual,
+                        const std::vector<Data>& expected, const std::vector<Data>& bounds,
+                        double tolerance, const char* library) {
+  for (std::size_t i = 0; i < spec.writes.size(); ++i) {
+    const Data floats = ToFloatData(actual[i], spec.writes[i].type);
+    const auto a = As<float>(floats);
+    const auto e = As<float>(expected[i]);
+    const auto b = As<float>(bounds[i]);
+    ASSERT_EQ(a.size(), e.size());
+    double worst = 0;
+    std::size_t at = 0;
+    for (std::size_t j = 0; j < a.size(); ++j) {
+      const double difference = std::abs(static_cast<double>(a[j]) - static_cast<double>(e[j]));
+      const double part = difference / (std::abs(static_cast<double>(b[j])) + 1e-6);
+      // Written so that what is no number is the worst of all.
+      if (!(part <= worst)) {
+        worst = part;
+        at = j;
+      }
+      if (std::isnan(part)) break;
+    }
+    EXPECT_LE(worst, tolerance) << library << ", " << Describe(spec) << ": output " << i << " at "
+                                << at << " is " << a[at] << ", not " << e[at];
+  }
+}
+
+/// The largest number of each output, for all of its elements.
+inline std::vector<Data> LargestOf(const std::vector<Data>& outputs) {
+  std::vector<Data> bounds = outputs;
+  for (Data& data : bounds) {
+    float most = 0;
+    for (const float x : As<float>(data)) most = std::max(most, std::abs(x));
+    std::fill(As<float>(data).begin(), As<float>(data).end(), most);
+  }
+  return bounds;
+}
 
 /// Which operands are activations or their gradients; those that are not there do not matter.
 struct ActivationOperands {
@@ -26,8 +134,8 @@ struct ActivationOperands {
   std::vector<std::size_t> writes;
 };
 
-inline ActivationOperands ActivationsOf(nn::OpKind kind) {
-  using enum nn::OpKind;
+inline ActivationOperands ActivationsOf(OpKind kind) {
+  using enum OpKind;
   switch (kind) {
     case kBatchNormReluForward:
       return {{0, 5}, {0}};
@@ -58,30 +166,9 @@ inline ActivationOperands ActivationsOf(nn::OpKind kind) {
   }
 }
 
-/// The nearest bfloat16, to even of two that are as near. REQUIRES: it is a number.
-inline std::uint16_t ToBfloat16(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16U & 1U)) >> 16U);
-}
-inline float FromBfloat16(std::uint16_t x) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16U);
-}
-inline Data ToBfloat16(const Data& floats) {
-  Data data(floats.size() / 2);
-  std::transform(As<float>(floats).begin(), As<float>(floats).end(),
-                 As<std::uint16_t>(data).begin(), [](float x) { return ToBfloat16(x); });
-  return data;
-}
-inline Data FromBfloat16(const Data& halves) {
-  Data data(halves.size() * 2);
-  std::transform(As<std::uint16_t>(halves).begin(), As<std::uint16_t>(halves).end(),
-                 As<float>(data).begin(), [](std::uint16_t x) { return FromBfloat16(x); });
-  return data;
-}
-
 /// An op in floats, and what the device may do with it.
 struct Case {
-  nn::OpSpec spec;
+  OpSpec spec;
   std::vector<Data> reads;
   std::vector<std::pair<std::size_t, std::size_t>> in_place{};
   nn::StepScalars scalars{};
@@ -95,18 +182,18 @@ inline std::vector<Data> RunOnHost(const Case& c) {
 }
 
 /// The same in bfloat16: the spec, and reads as the device takes them; c.reads are rounded.
-inline std::pair<nn::OpSpec, std::vector<Data>> InBfloat16(Case* c) {
-  nn::OpSpec spec = c->spec;
+inline std::pair<OpSpec, std::vector<Data>> InBfloat16(Case* c) {
+  OpSpec spec = c->spec;
   std::vector<Data> reads = c->reads;
   const ActivationOperands operands = ActivationsOf(spec.kind);
   for (const std::size_t i : operands.reads) {
     if (i >= reads.size()) continue;
-    spec.reads[i].type = nn::ElementType::kBfloat16;
+    spec.reads[i].type = ElementType::kBfloat16;
     reads[i] = ToBfloat16(c->reads[i]);
     c->reads[i] = FromBfloat16(reads[i]);
   }
   for (const std::size_t i : operands.writes) {
-    if (i < spec.writes.size()) spec.writes[i].type = nn::ElementType::kBfloat16;
+    if (i < spec.writes.size()) spec.writes[i].type = ElementType::kBfloat16;
   }
   return {spec, reads};
 }
@@ -127,14 +214,14 @@ inline void ExpectClose(const Data& actual, const Data& expected, double relativ
 
 /// Compares outputs: floats nearly, bfloat16 to half a unit in its last place and a little, all
 /// else exactly, unless `skip` says that it is compared elsewhere.
-inline void ExpectOutputs(const nn::OpSpec& spec, const std::vector<Data>& actual,
+inline void ExpectOutputs(const OpSpec& spec, const std::vector<Data>& actual,
                           const std::vector<Data>& expected, double tolerance, std::size_t skip) {
   for (std::size_t i = 0; i < spec.writes.size(); ++i) {
     if (i == skip) continue;
     const std::string what = nn::Describe(spec) + ", output " + std::to_string(i);
-    if (spec.writes[i].type == nn::ElementType::kFloat) {
+    if (spec.writes[i].type == ElementType::kFloat) {
       ExpectClose(actual[i], expected[i], tolerance, tolerance, what);
-    } else if (spec.writes[i].type == nn::ElementType::kBfloat16) {
+    } else if (spec.writes[i].type == ElementType::kBfloat16) {
       ExpectClose(FromBfloat16(actual[i]), expected[i], 0.00392 + tolerance, tolerance,
                   what + ", bfloat16");
     } else {

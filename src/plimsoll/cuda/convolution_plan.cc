@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plimsoll/base/error.h"
-#include "plimsoll/cuda/backend.h"
+#include "plimsoll/cuda/cudnn_graph.h"
 #include "plimsoll/cuda/handles.h"
 #include "plimsoll/cuda/weights.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "plimsoll/base/error.h"
-#include "plimsoll/cuda/compare_library_for_test.h"
+#include "plimsoll/cuda/compare_for_test.h"
 
 namespace plimsoll::cuda {
 namespace {

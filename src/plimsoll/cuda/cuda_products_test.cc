@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "plimsoll/cuda/compare_library_for_test.h"
+#include "plimsoll/cuda/compare_for_test.h"
 #include "plimsoll/cuda/convolution_plan.h"
 #include "plimsoll/cuda/gemm.h"
 #include "plimsoll/cuda/handles.h"

@@ -3,7 +3,7 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/cuda/attention.h"
-#include "plimsoll/cuda/compare_library_for_test.h"
+#include "plimsoll/cuda/compare_for_test.h"
 
 namespace plimsoll::cuda {
 namespace {

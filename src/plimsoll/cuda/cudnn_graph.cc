@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plimsoll/cuda/backend.h"
+#include "plimsoll/cuda/cudnn_graph.h"
 
 namespace plimsoll::cuda {
 
