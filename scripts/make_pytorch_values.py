@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains small networks in PyTorch and stores what comes out, for nn/pytorch_test.cc.
+"""Trains small networks in PyTorch and stores what comes out, for nn/pytorch_for_test.h.
 
     /usr/bin/python3 scripts/make_pytorch_values.py > data/pytorch/values.json
 

@@ -1,157 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Small networks against what PyTorch computed: scripts/make_pytorch_values.py, which has the same
-// networks and formulas.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-
 #include "plimsoll/device/host_backend.h"
-#include "plimsoll/exec/plain_device.h"
-#include "plimsoll/nn/builder.h"
 #include "plimsoll/nn/onednn/library.h"
-#include "plimsoll/nn/trainer.h"
+#include "plimsoll/nn/pytorch_for_test.h"
 
 namespace plimsoll::nn {
 namespace {
 
-constexpr std::int64_t kBatch = 4;
-
-std::vector<float> Pattern(std::int64_t count, std::uint64_t salt, double scale = 1,
-                           double offset = 0) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::uint64_t mixed =
-        ((static_cast<std::uint64_t>(i) + 1) * 2654435761U + salt * 40503U) % 2147483647U;
-    mixed = mixed * 48271U % 2147483647U;
-    const double noise = static_cast<double>(mixed % 20001U) / 10000.0 - 1.0;
-    values.push_back(static_cast<float>(noise * scale + offset));
-  }
-  return values;
-}
-
-/// How the script scales a parameter, by its name and shape.
-std::vector<float> ValuesOf(const Network& network, std::size_t index) {
-  const Parameter& parameter = network.parameters[index];
-  const std::uint64_t salt = index + 1;
-  const std::int64_t count = Count(parameter.shape);
-  const bool is_norm_weight = parameter.initializer == Constant(1);
-  if (parameter.shape.size() == 1) return Pattern(count, salt, 0.1, is_norm_weight ? 1 : 0);
-  if (parameter.name == "table.weight" || parameter.name == "positions.weight") {
-    return Pattern(count, salt, 0.5);
-  }
-  if (parameter.name == "up.weight" && parameter.shape.size() == 4) {
-    return Pattern(count, salt, 0.3);
-  }
-  const std::int64_t fan_in = count / parameter.shape[0];
-  return Pattern(count, salt, std::sqrt(3.0 / static_cast<double>(fan_in)));
-}
-
-Batch Images(std::int64_t size, int classes) {
-  Batch batch{.size = kBatch, .values = Pattern(kBatch * size * size * 3, 1000)};
-  for (int i = 0; i < kBatch; ++i) batch.labels.push_back((3 * i + 1) % classes);
-  return batch;
-}
-
-Batch Text(int length, int vocabulary) {
-  Batch batch{.size = kBatch};
-  for (int i = 0; i < kBatch; ++i) {
-    for (int t = 0; t < length; ++t) {
-      batch.tokens.push_back((7 * i + 5 * t + i * t) % vocabulary);
-      batch.labels.push_back((3 * i + 2 * t + 1) % vocabulary);
-    }
-  }
-  return batch;
-}
-
-/// Trains as the script does, and compares.
-void Compare(const Network& network, const Batch& batch) {
-  std::ifstream file(PLIMSOLL_DATA_DIR "/pytorch/values.json");
-  ASSERT_TRUE(file);
-  const nlohmann::json stored = nlohmann::json::parse(file).at(network.name);
-  device::HostBackend backend;
-  exec::PlainDevice device(&backend);
-  const std::unique_ptr<KernelLibrary> library = MakeOneDnnLibrary();
-  for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW}) {
-    const bool adam = optimizer == Optimizer::kAdamW;
-    SCOPED_TRACE(adam ? "adamw" : "sgd");
-    Trainer trainer(&device, library.get(), network,
-                    {.batch = kBatch,
-                     .optimizer = optimizer,
-                     .learning_rate = adam ? 0.01F : 0.1F,
-                     .weight_decay = adam ? 0.1F : 0.01F});
-    for (std::size_t i = 0; i < network.parameters.size(); ++i) {
-      if (!network.parameters[i].trained) continue;
-      trainer.WritePersistent(static_cast<SlotIndex>(i), ValuesOf(network, i));
-    }
-    std::map<ParameterIndex, double> norms;
-    trainer.set_gradient_hook([&](ParameterIndex parameter, std::span<const float> gradient) {
-      double sum = 0;
-      for (const float value : gradient) sum += static_cast<double>(value) * value;
-      norms[parameter] = std::sqrt(sum);
-    });
-    const nlohmann::json& expected = stored.at(adam ? "adamw" : "sgd");
-    for (std::size_t step = 0; step < expected.at("losses").size(); ++step) {
-      const auto loss = expected.at("losses")[step].get<double>();
-      EXPECT_NEAR(trainer.Step(batch), loss, 2e-5 * loss) << "step " << step;
-      if (step > 0) continue;
-      const nlohmann::json& stored_norms = expected.at("gradient_norms");
-      ASSERT_EQ(stored_norms.size(), network.parameters.size());
-      for (std::size_t i = 0; i < stored_norms.size(); ++i) {
-        ASSERT_EQ(stored_norms[i].is_null(), !network.parameters[i].trained);
-        if (stored_norms[i].is_null()) continue;
-        const auto norm = stored_norms[i].get<double>();
-        EXPECT_NEAR(norms[static_cast<ParameterIndex>(i)], norm, 1e-5 + 1e-4 * norm)
-            << network.parameters[i].name;
-      }
-    }
-  }
-}
-
-TEST(PytorchTest, AgreesOnConvolutionsNormsAndBranches) {
-  NetworkBuilder net("residual");
-  const ConvOptions three{.kernel = 3, .padding = 1, .bias = false};
-  LayerIndex x = net.Image(8, 8, 3);
-  x = net.Relu(net.BatchNorm(net.Conv(x, 8, three)));
-  LayerIndex y = net.Relu(net.BatchNorm(net.Conv(x, 8, three)));
-  y = net.Conv(y, 12, {.kernel = 3, .stride = 2, .padding = 1});
-  x = net.Relu(net.Add(y, net.Conv(x, 12, {.kernel = 1, .stride = 2})));
-  x = net.Concat({x, net.MaxPool(x, {.kernel = 3, .stride = 1, .padding = 1})});
-  net.SoftmaxLoss(net.Linear(net.GlobalPool(x), 5));
-  Compare(net.Finish(), Images(8, 5));
-}
-
-TEST(PytorchTest, AgreesOnLrnAndTransposedConvolutions) {
-  NetworkBuilder net("plain");
-  LayerIndex x = net.Image(16, 16, 3);
-  x = net.Sigmoid(net.Conv(x, 8, {.kernel = 5, .stride = 2, .padding = 2}));
-  x = net.AveragePool(net.Lrn(x, {.size = 3, .alpha = 0.5F}), {.kernel = 2});
-  x = net.Tanh(net.TransposedConv(x, 6, {.kernel = 2, .stride = 2}, "up"));
-  net.SoftmaxLoss(net.Linear(net.Flatten(x), 3));
-  Compare(net.Finish(), Images(16, 3));
-}
-
-TEST(PytorchTest, AgreesOnAttentionWithTiedWeights) {
-  NetworkBuilder net("transformer");
-  const LayerIndex table = net.Embedding(net.Tokens(8), 13, 16, "table");
-  LayerIndex x = net.AddPositions(table, 10, "positions");
-  LayerIndex y = net.Attention(net.Linear(net.LayerNorm(x), 48), 2);
-  x = net.Add(x, net.Linear(y, 16));
-  y = net.Gelu(net.Linear(net.LayerNorm(x), 32));
-  x = net.Add(x, net.Linear(y, 16));
-  net.SoftmaxLoss(net.Linear(x, 13, {.bias = false, .shared_weight = net.parameter_of(table)}));
-  Compare(net.Finish(), Text(8, 13));
-}
-
-TEST(PytorchTest, AgreesOnRecurrence) {
-  NetworkBuilder net("recurrent");
-  LayerIndex x = net.Embedding(net.Tokens(7), 11, 6, "table");
-  net.SoftmaxLoss(net.Linear(net.Lstm(x, 8), 11));
-  Compare(net.Finish(), Text(7, 11));
-}
+INSTANTIATE_TEST_SUITE_P(Host, PytorchTest,
+                         testing::Values(PytorchCase{
+                             .name = "host",
+                             .make_backend = [] { return std::make_unique<device::HostBackend>(); },
+                             .make_library = MakeOneDnnLibrary}),
+                         NameOf);
 
 }  // namespace
 }  // namespace plimsoll::nn
