@@ -41,13 +41,28 @@ std::byte* HostSlab::Take(Bytes size_bytes) {
   return address + *offset;
 }
 
-void HostSlab::Release(std::byte* address) {
+HostSlab::Chunks::value_type& HostSlab::ChunkOf(const std::byte* address) {
   const auto after = chunks_.upper_bound(address);
   PLIMSOLL_CHECK(after != chunks_.begin(), fmt::format("{} is in no chunk", fmt::ptr(address)));
-  auto& [chunk_address, chunk] = *std::prev(after);
+  return *std::prev(after);
+}
+
+void HostSlab::Release(std::byte* address) {
+  auto& [chunk_address, chunk] = ChunkOf(address);
   const auto size_bytes = chunk.space.Release(address - chunk_address);
   PLIMSOLL_CHECK(size_bytes.has_value(), fmt::format("no range begins at {}", fmt::ptr(address)));
   used_bytes_ -= *size_bytes;
+}
+
+void HostSlab::Split(std::byte* address, std::span<const Part> parts) {
+  Release(address);
+  auto& [chunk_address, chunk] = ChunkOf(address);
+  for (const Part& part : parts) {
+    const Bytes offset = address - chunk_address + part.offset;
+    const bool taken = chunk.space.TakeAt(offset, part.size_bytes);
+    PLIMSOLL_CHECK(taken, fmt::format("parts overlap: {} bytes at {}", part.size_bytes, offset));
+    used_bytes_ += part.size_bytes;
+  }
 }
 
 HostSlab::Chunk& HostSlab::Grow(Bytes size_bytes, std::byte** address) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <span>
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/device/backend.h"
@@ -11,7 +12,8 @@
 
 namespace plimsoll::exec {
 
-/// Host memory that blocks go to when they leave the device. It grows by chunks, as such memory is
+/// Host memory: for blocks that leave the device on demand, one by one, and for all that a plan has
+/// on the host at once. It grows by chunks, as such memory is
 /// slow to get (on a GPU it is pinned), and serves ranges out of them, best fit in the first chunk
 /// that has room; addresses never change.
 ///
@@ -38,6 +40,15 @@ class HostSlab {
   /// REQUIRES: Take() returned this address.
   void Release(std::byte* address);
 
+  /// A part of a range.
+  struct Part {
+    Bytes offset;
+    Bytes size_bytes;
+  };
+  /// Gives a range back but for some parts of it, each of which is a range of its own from here on.
+  /// REQUIRES: Take() returned this address; the parts are inside, disjoint and not empty.
+  void Split(std::byte* address, std::span<const Part> parts);
+
   /// Gives empty chunks back to the backend. Throws what its streams still had to throw.
   void Trim();
 
@@ -53,6 +64,7 @@ class HostSlab {
   };
   using Chunks = std::map<std::byte*, Chunk, std::less<>>;
 
+  Chunks::value_type& ChunkOf(const std::byte* address);
   // Adds a chunk with room for `size_bytes`, larger if that can be had.
   Chunk& Grow(Bytes size_bytes, std::byte** address);
 

@@ -88,6 +88,22 @@ TEST(HostSlabTest, TakesWhatItNeedsWhereAWholeChunkIsNotToBeHad) {
   slab.Release(slab.Take(1000));
 }
 
+TEST(HostSlabTest, KeepsPartsOfARange) {
+  NullBackend backend;
+  HostSlab slab(&backend, kMaxBytes, 4096);
+  std::byte* const range = slab.Take(4096);
+  slab.Split(range, std::vector<HostSlab::Part>{{512, 512}, {2048, 100}});
+  EXPECT_EQ(slab.used_bytes(), 612);
+  EXPECT_EQ(slab.Take(1024), range + 1024) << "the smallest hole that has room";
+  slab.Release(range + 512);
+  slab.Release(range + 2048);
+  slab.Release(range + 1024);
+  EXPECT_EQ(slab.Take(4096), range);
+  slab.Split(range, {});
+  EXPECT_EQ(slab.used_bytes(), 0);
+  EXPECT_EQ(slab.reserved_bytes(), 4096);
+}
+
 TEST(HostSlabTest, RangesAreDisjointOverRandomCalls) {
   NullBackend backend;
   HostSlab slab(&backend, 100'000, 8192);

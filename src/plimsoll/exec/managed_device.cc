@@ -23,6 +23,13 @@ void Add(const RunCounts& counts, DeviceStats* stats) {
   stats->graph_launches += counts.graph_launches;
 }
 
+/// What is limited is taken at once, within reason: between chunks, room is lost.
+Bytes ChunkBytes(Bytes host_limit_bytes) {
+  constexpr Bytes kMebibyte = Bytes{1} << 20;
+  return host_limit_bytes == kMaxBytes ? 64 * kMebibyte
+                                       : std::min(host_limit_bytes, 1024 * kMebibyte);
+}
+
 std::int64_t Number(Block block) { return static_cast<std::int64_t>(block); }
 
 }  // namespace
@@ -40,7 +47,8 @@ ManagedDevice::ManagedDevice(device::Backend* backend, ManagedOptions options)
   arena_ = {backend_.AllocateDevice(planning.limit_bytes),
             [this](std::byte* arena) { backend_.FreeDevice(arena); }};
   ledger_ = std::make_unique<Ledger>(planning.limit_bytes, options.ledger);
-  host_slab_ = std::make_unique<HostSlab>(&backend_, planning.host_limit_bytes);
+  host_slab_ = std::make_unique<HostSlab>(&backend_, planning.host_limit_bytes,
+                                          ChunkBytes(planning.host_limit_bytes));
   memory_ = std::make_unique<OnDemandMemory>(&backend_, arena_.get(), planning.limit_bytes,
                                              host_slab_.get(), ledger_.get());
   graphs_ = options.graphs;
@@ -66,7 +74,6 @@ ManagedDevice::~ManagedDevice() {
   backend_.DestroyEvent(ended_);
   memory_.reset();
   host_slab_.reset();
-  if (slab_ != nullptr) backend_.FreeHost(slab_);
 }
 
 ManagedDevice::Held& ManagedDevice::Find(Block block) {
@@ -197,6 +204,8 @@ void ManagedDevice::EndIteration(std::string_view next) {
   program_marks_ = true;
   ++stats_.iterations;
   if (!planned()) {
+    // What comes now departs from nothing.
+    stats_.service = Service::kRecording;
     watch_.EndIteration(next);
     EnterIfDue();
     return;
@@ -204,6 +213,7 @@ void ManagedDevice::EndIteration(std::string_view next) {
   if (!watch_.marked()) return;
   if (!follower_->at_beginning()) {
     Drift("the end of the iteration");
+    stats_.service = Service::kRecording;
     watch_.EndIteration(next);
     EnterIfDue();
     return;
@@ -261,32 +271,13 @@ void ManagedDevice::CountIfOver() {
 
 void ManagedDevice::Enter(IterationWatch::Entry entry) {
   const plan::Plan& plan = entry.pattern->plan();
-  if (plan.host_bytes > slab_bytes_) {
-    std::byte* larger = nullptr;
-    try {
-      larger = backend_.AllocateHost(plan.host_bytes);
-    } catch (const OutOfMemory& error) {
-      // Slower, but right.
-      entry.pattern->GiveUp(error.what());
-      return;
-    }
-    if (slab_ != nullptr) {
-      try {
-        // An attempt to begin a plan may have failed and left contents there.
-        memory_->Settle();
-      } catch (const OutOfMemory&) {
-        backend_.FreeHost(larger);
-        return;
-      }
-      backend_.FreeHost(slab_);
-    }
-    slab_ = larger;
-    slab_bytes_ = plan.host_bytes;
-  }
   try {
-    Arrange(entry);
-  } catch (const OutOfMemory&) {
-    // Everything is somewhere: service on demand goes on, and the plan may be tried again.
+    TakeSlab(entry);
+    memory_->Arrange(TargetsOf(entry));
+  } catch (const OutOfMemory& error) {
+    // Everything is somewhere: service on demand goes on, slower, but right. What does not fit into
+    // host memory that is empty never will; else the plan may be tried again.
+    if (slab_ == nullptr && host_slab_->used_bytes() == 0) entry.pattern->GiveUp(error.what());
     watch_.NoteMiss(entry.pattern.get());
     return;
   } catch (const DeviceError&) {
@@ -309,8 +300,30 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
   stats_.peak_footprint_bytes = std::max(stats_.peak_footprint_bytes, plan.footprint_bytes);
 }
 
-/// Moves what lives across the beginning of the iteration to where the plan wants it.
-void ManagedDevice::Arrange(const IterationWatch::Entry& entry) {
+/// Takes the host memory that the plan needs.
+void ManagedDevice::TakeSlab(const IterationWatch::Entry& entry) {
+  if (slab_ != nullptr) {
+    // An attempt to begin a plan has failed and may have left contents there.
+    memory_->Settle();
+    host_slab_->Release(std::exchange(slab_, nullptr));
+  }
+  const Bytes size_bytes = entry.pattern->plan().host_bytes;
+  if (size_bytes == 0) return;
+  try {
+    slab_ = host_slab_->Take(size_bytes);
+  } catch (const OutOfMemory&) {
+    // What belongs on the device goes there first, and is on the host no more.
+    std::vector<Target> targets = TargetsOf(entry);
+    std::erase_if(targets, [](const Target& target) { return target.device_offset < 0; });
+    for (Target& target : targets) target.host = nullptr;
+    memory_->Arrange(targets);
+    memory_->ReleaseCopies();
+    slab_ = host_slab_->Take(size_bytes);
+  }
+}
+
+/// Where the plan wants what lives across the beginning of the iteration.
+std::vector<Target> ManagedDevice::TargetsOf(const IterationWatch::Entry& entry) {
   const PlanRunner& runner = entry.pattern->runner();
   std::vector<Target> targets;
   for (std::size_t w = 0; w < runner.scene().size(); ++w) {
@@ -321,10 +334,10 @@ void ManagedDevice::Arrange(const IterationWatch::Entry& entry) {
     PLIMSOLL_CHECK(block != kNoBlock, fmt::format("variable {} of the plan has no block", w));
     Target target{.block = Find(block).storage};
     target.device_offset = where.device_offset;
-    if (where.host_offset >= 0) target.host = slab_ + where.host_offset;
+    if (where.host_offset >= 0 && slab_ != nullptr) target.host = slab_ + where.host_offset;
     targets.push_back(target);
   }
-  memory_->Arrange(targets);
+  return targets;
 }
 
 void ManagedDevice::Drift(std::string reason) {
@@ -366,8 +379,6 @@ void ManagedDevice::Leave() {
   for (const Block storage : storages) {
     if (storage != kNoBlock) memory_->Remove(storage);
   }
-  // The slab of planned service is free for the next plan.
-  memory_->Settle();
   Add(runner.counts(), &stats_);
   follower_.reset();
   broken_ = false;
@@ -383,12 +394,20 @@ std::vector<Block> ManagedDevice::TakeBack(const std::vector<Whereabouts>& conte
     storages[w] = NewStorage();
     memory_->AddAt(storages[w], variables[w].size_bytes, contents[w].device_offset);
   }
+  std::vector<HostSlab::Part> parts;
   for (std::size_t w = 0; w < variables.size(); ++w) {
     const Whereabouts& where = contents[w];
     if (where.device_offset >= 0 || where.host_offset < 0) continue;
     storages[w] = NewStorage();
-    memory_->AddOnHost(storages[w], variables[w].size_bytes, slab_ + where.host_offset);
+    if (variables[w].size_bytes == 0) {
+      memory_->Add(storages[w], 0);
+      continue;
+    }
+    memory_->AddOnSlab(storages[w], variables[w].size_bytes, slab_ + where.host_offset);
+    parts.push_back({where.host_offset, variables[w].size_bytes});
   }
+  // What is left of the slab is for whatever leaves on demand.
+  if (slab_ != nullptr) host_slab_->Split(std::exchange(slab_, nullptr), parts);
   return storages;
 }
 
@@ -429,7 +448,7 @@ DeviceStats ManagedDevice::stats() const {
   stats.copies_in += memory.copies_in;
   stats.copied_out_bytes += memory.copied_out_bytes;
   stats.copied_in_bytes += memory.copied_in_bytes;
-  stats.host_bytes = host_slab_->reserved_bytes() + slab_bytes_;
+  stats.host_bytes = host_slab_->reserved_bytes();
   stats.footprint_bytes = planned() ? served_->plan().footprint_bytes : memory.footprint_bytes;
   stats.peak_footprint_bytes = std::max(stats.peak_footprint_bytes, memory.peak_footprint_bytes);
   if (planned()) Add(served_->runner().counts(), &stats);

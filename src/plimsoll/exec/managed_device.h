@@ -97,7 +97,8 @@ class ManagedDevice final : public Device {
   /// After one that was served by the plan.
   void CountIfOver();
   void Enter(IterationWatch::Entry entry);
-  void Arrange(const IterationWatch::Entry& entry);
+  std::vector<Target> TargetsOf(const IterationWatch::Entry& entry);
+  void TakeSlab(const IterationWatch::Entry& entry);
   void Leave();
   void Drift(std::string reason);
   std::vector<Block> TakeBack(const std::vector<Whereabouts>& contents);
@@ -108,10 +109,9 @@ class ManagedDevice final : public Device {
   std::unique_ptr<std::byte, std::function<void(std::byte*)>> arena_;
   std::unique_ptr<std::byte, std::function<void(std::byte*)>> constants_;
   bool graphs_ = true;
-  std::byte* slab_ = nullptr;  // Where planned service copies to.
-  Bytes slab_bytes_ = 0;
   std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<HostSlab> host_slab_;
+  std::unique_ptr<HostSlab> host_slab_;  // All host memory: of both services.
+  std::byte* slab_ = nullptr;            // A range of it: where planned service copies to.
   std::unique_ptr<OnDemandMemory> memory_;
   std::unordered_map<Block, Held> blocks_;
   std::int64_t next_block_ = 0;

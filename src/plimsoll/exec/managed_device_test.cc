@@ -137,6 +137,31 @@ TEST(ManagedDeviceTest, DriftChangesNoNumber) {
   EXPECT_GT(replays, 50);
 }
 
+TEST(ManagedDeviceTest, BothServicesTogetherHoldTheLimitOfTheHost) {
+  std::int64_t drifts = 0;
+  std::int64_t planned = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const ToyOptions toy{.seed = seed, .layers = 14, .marks = seed % 3 != 0};
+    const std::vector<ToyStep> steps = EventfulSteps(seed, 24, toy.layers);
+    const Reference reference = TrainPlainly(toy, steps);
+    ManagedOptions options = At(reference.peak_bytes / 2);
+    options.watch.planning.host_limit_bytes = reference.peak_bytes * 3 / 4;
+    device::HostBackend backend({.poison_on_free = true});
+    ManagedDevice device(&backend, options);
+    ToyNetwork network(&device, toy);
+    if (toy.marks) device.EndIteration("train");
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      ASSERT_EQ(network.Step(steps[k]), reference.numbers.steps[k]) << "seed " << seed;
+      EXPECT_LE(backend.host_bytes(), options.watch.planning.host_limit_bytes);
+    }
+    network.Finish();
+    drifts += device.stats().drifts;
+    planned += device.stats().planned_iterations;
+  }
+  EXPECT_GT(drifts, 6);
+  EXPECT_GT(planned, 12);
+}
+
 TEST(ManagedDeviceTest, WhatOutlivesAnIterationIsPlannedWithoutMarks) {
   const ToyOptions options{.seed = 5, .layers = 10, .marks = false, .carries = true};
   const std::vector<ToyStep> steps(14);
@@ -175,7 +200,7 @@ TEST(ManagedDeviceTest, PlansAreMadeWhileTheProgramGoesOn) {
   const std::vector<ToyStep> steps(20);
   const Reference reference = TrainPlainly(options, steps);
   device::HostBackend backend;
-  ManagedOptions managed = At(reference.peak_bytes * 6 / 10);
+  ManagedOptions managed = At(reference.peak_bytes * 3 / 4);
   managed.watch.plan_at_once = false;
   ManagedDevice device(&backend, managed);
   ToyNetwork network(&device, options);

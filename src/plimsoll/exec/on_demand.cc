@@ -77,6 +77,11 @@ void OnDemandMemory::AddOnHost(Block block, Bytes size_bytes, std::byte* host) {
   entry.borrowed = true;
 }
 
+void OnDemandMemory::AddOnSlab(Block block, Bytes size_bytes, std::byte* range) {
+  PLIMSOLL_CHECK(size_bytes > 0, fmt::format("block {} of {} bytes", Number(block), size_bytes));
+  Insert(block, size_bytes).host = range;
+}
+
 void OnDemandMemory::Remove(Block block) {
   Entry& entry = At(block);
   PLIMSOLL_CHECK(!entry.pinned, fmt::format("block {} is pinned", Number(block)));

@@ -81,6 +81,8 @@ class OnDemandMemory {
   void Add(Block block, Bytes size_bytes);
   void AddAt(Block block, Bytes size_bytes, Bytes offset, std::byte* host = nullptr);
   void AddOnHost(Block block, Bytes size_bytes, std::byte* host);
+  /// With content in a range of the slab, which is the block's from here on.
+  void AddOnSlab(Block block, Bytes size_bytes, std::byte* range);
   /// Forgets a block and what it holds. REQUIRES: it is known and not pinned.
   void Remove(Block block);
   /// Forgets all blocks. REQUIRES: nothing is pinned.
@@ -103,6 +105,9 @@ class OnDemandMemory {
   void Arrange(std::span<const Target> targets);
   /// Moves what is in host memory of callers into the slab, so that they may give it up.
   void Settle();
+  /// Gives ranges of the slab back whose content is on the device too: they are only there to save
+  /// copies. Returns whether there were any.
+  bool ReleaseCopies();
 
   bool knows(Block block) const { return entries_.contains(block); }
   /// These want a known block.

@@ -96,16 +96,19 @@ std::byte* OnDemandMemory::TakeHost(Bytes size_bytes) {
   try {
     return slab_.Take(size_bytes);
   } catch (const OutOfMemory&) {
-    // Copies of what is on the device too are only there to save copies.
-    bool released = false;
-    for (auto& [block, entry] : entries_) {
-      if (!entry.on_device || entry.host == nullptr || entry.borrowed) continue;
-      ReleaseHost(&entry);
-      released = true;
-    }
-    if (!released) throw;
+    if (!ReleaseCopies()) throw;
     return slab_.Take(size_bytes);
   }
+}
+
+bool OnDemandMemory::ReleaseCopies() {
+  bool released = false;
+  for (auto& [block, entry] : entries_) {
+    if (!entry.on_device || entry.host == nullptr || entry.borrowed) continue;
+    ReleaseHost(&entry);
+    released = true;
+  }
+  return released;
 }
 
 void OnDemandMemory::CopyOnHost(Entry* entry, std::byte* to, bool borrowed) {
