@@ -90,19 +90,20 @@ nn::Program LowerModel(const ModelInput& model, nn::KernelLibrary* library) {
                    library);
 }
 
-LargestOp FindLargestOp(const nn::Program& program) {
+LargestOp FindLargestOp(const trace::Trace& trace) {
   LargestOp largest;
-  for (const nn::ProgramOp& op : program.ops) {
-    std::vector<nn::SlotIndex> slots = op.reads;
-    slots.insert(slots.end(), op.writes.begin(), op.writes.end());
-    std::sort(slots.begin(), slots.end());
-    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+  for (const trace::Op& op : trace.ops) {
+    std::vector<trace::VariableIndex> operands(trace.reads(op).begin(), trace.reads(op).end());
+    operands.insert(operands.end(), trace.writes(op).begin(), trace.writes(op).end());
+    std::sort(operands.begin(), operands.end());
+    operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
     Bytes sum = 0;
-    for (const nn::SlotIndex slot : slots) {
-      const Bytes size = program.slots[static_cast<std::size_t>(slot)].size_bytes;
-      sum += AlignUp(size, kDefaultAlignment);
+    for (const trace::VariableIndex v : operands) {
+      sum += AlignUp(trace.variables[static_cast<std::size_t>(v)].size_bytes, kDefaultAlignment);
     }
-    if (sum > largest.size_bytes) largest = {std::string(nn::Name(op.spec.kind)), sum};
+    if (sum > largest.size_bytes) {
+      largest = {trace.op_names[static_cast<std::size_t>(op.name)], sum};
+    }
   }
   return largest;
 }

@@ -12,6 +12,7 @@
 #include "plimsoll/nn/program.h"
 #include "plimsoll/nn/trainer.h"
 #include "plimsoll/plan/machine.h"
+#include "plimsoll/trace/trace.h"
 
 /// What commands that are about networks are asked: a model, a batch, an optimizer, a precision, a
 /// link.
@@ -59,7 +60,7 @@ struct LargestOp {
   std::string name;
   Bytes size_bytes = 0;
 };
-LargestOp FindLargestOp(const nn::Program& program);
+LargestOp FindLargestOp(const trace::Trace& trace);
 
 /// The host as a device: throttled to a link, if one is named, else as fast as it is.
 struct HostDevice {

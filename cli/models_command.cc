@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/kmeans_input.h"
 #include "cli/model_input.h"
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
@@ -56,6 +57,25 @@ ModelRow Describe(const nn::Model& model, std::int64_t batch, nn::Precision prec
   return row;
 }
 
+ModelRow DescribeKMeans(std::int64_t batch) {
+  const nn::KMeansOptions kmeans = ReadKMeans({.model = std::string(kKMeansName), .batch = batch});
+  const KMeansSize size = MeasureKMeans(kmeans);
+  ModelRow row;
+  row.name = kKMeansName;
+  row.description = fmt::format(
+      "k-means, no network: a batch are all points, parameters are the centroids ({} of {} "
+      "features), activations whatever an iteration makes",
+      kmeans.clusters, kmeans.features);
+  row.data = "points";
+  row.batch = kmeans.points;
+  row.ops = size.ops;
+  row.parameters = kmeans.clusters * kmeans.features;
+  row.bytes = {.persistent = size.persistent_bytes,
+               .kept = size.peak_bytes - size.persistent_bytes,
+               .peak = size.peak_bytes};
+  return row;
+}
+
 Json ToJson(const ModelRow& row) {
   return {{"model", row.name},
           {"description", row.description},
@@ -83,13 +103,18 @@ void PrintRows(const std::vector<ModelRow>& rows) {
 }
 
 ExitCode Run(const Options& options) {
-  std::vector<nn::Model> models;
-  for (const std::string& name : options.names) models.push_back(FindModelOption("NAME", name));
-  if (models.empty()) models = nn::ListModels();
   std::vector<ModelRow> rows;
-  rows.reserve(models.size());
-  for (const nn::Model& model : models) {
-    rows.push_back(Describe(model, options.batch, ParsePrecision(options.precision)));
+  const nn::Precision precision = ParsePrecision(options.precision);
+  for (const std::string& name : options.names) {
+    rows.push_back(name == kKMeansName
+                       ? DescribeKMeans(options.batch)
+                       : Describe(FindModelOption("NAME", name), options.batch, precision));
+  }
+  if (options.names.empty()) {
+    for (const nn::Model& model : nn::ListModels()) {
+      rows.push_back(Describe(model, options.batch, precision));
+    }
+    rows.push_back(DescribeKMeans(options.batch));
   }
   if (!options.json) {
     PrintRows(rows);

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/live_line.h"
 #include "cli/model_input.h"
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
 #include "cli/timeline_file.h"
-#include "cli/train_steps.h"
+#include "cli/train_log.h"
 #include "cli/trainee.h"
 #include "cli/training_device.h"
 #include "plimsoll/base/clock.h"
@@ -57,14 +55,6 @@ struct Options {
   bool json = false;
 };
 
-/// What happened in a step.
-struct StepRecord {
-  double loss = 0;
-  double ms = 0;
-  exec::Service service = exec::Service::kUnlimited;
-};
-
-constexpr std::size_t kAllSteps = std::numeric_limits<std::size_t>::max();
 /// What the overhead in the line of a step is the median of.
 constexpr std::size_t kStepsShown = 101;
 
@@ -94,8 +84,8 @@ class Run {
     if (options_.load) trainee_->Load(*options_.load);
     Announce();
     const Interrupt interrupt;
-    while (std::ssize(steps_) < options_.steps && !interrupt.requested()) Step();
-    EndLine();
+    while (log_.size() < options_.steps && !interrupt.requested()) Step();
+    line_.End();
     if (interrupt.requested()) fmt::print(stderr, "plimsoll: interrupted\n");
     if (options_.timeline_out) WriteTimeline();
     Report();
@@ -204,7 +194,7 @@ class Run {
 
   void Step() {
     // The last one but one, so that all of its copies have been issued when it is looked at.
-    const bool measures = options_.timeline_out && std::ssize(steps_) == options_.steps - 2;
+    const bool measures = options_.timeline_out && log_.size() == options_.steps - 2;
     if (measures && managed_ != nullptr) managed_->MeasureNextIteration();
     trainee_->Prepare();
     const Stopwatch watch;
@@ -212,7 +202,7 @@ class Run {
     step.loss = trainee_->Step();
     step.ms = watch.seconds() * 1e3;
     step.service = device_->stats().service;
-    steps_.push_back(step);
+    log_.Add(step);
     Show(step);
     const bool evaluates =
         options_.evaluate_every > 0 && trainee_->steps() % options_.evaluate_every == 0;
@@ -227,78 +217,34 @@ class Run {
     evaluations_.push_back(
         {{"step", trainee_->steps()}, {"loss", result->loss}, {"accuracy", accuracy}});
     if (options_.json) return;
-    EndLine();
+    line_.End();
     fmt::print("held out after {} steps: loss {:.4f}, {:.1f} % right\n", trainee_->steps(),
                result->loss, 100 * accuracy);
   }
 
-  /// The line that says how it goes: over and over in place on a terminal, else line by line.
   void Show(const StepRecord& step) {
     if (options_.json) return;
     const exec::DeviceStats stats = device_->stats();
-    std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  {:.1f} ms  {}", steps_.size(),
+    std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  {:.1f} ms  {}", log_.size(),
                                    std::to_string(options_.steps).size(), options_.steps, step.loss,
                                    step.ms, FormatBytes(stats.footprint_bytes));
     if (managed_ != nullptr) {
       line += fmt::format(" of {}  {}", FormatBytes(arena_bytes_), exec::Name(step.service));
-      if (const std::optional<double> overhead = MeasuredOverhead(kStepsShown)) {
+      if (const std::optional<double> overhead = log_.MeasuredOverhead(served(), kStepsShown)) {
         line += fmt::format("  {:+.1f} %", 100 * *overhead);
       }
     }
-    if (is_terminal_) {
-      fmt::print("\r\033[K{}", line);
-      line_is_open_ = true;
-    } else {
-      fmt::print("{}\n", line);
-    }
-    std::fflush(stdout);
-  }
-
-  void EndLine() {
-    if (line_is_open_) fmt::print("\n");
-    line_is_open_ = false;
+    line_.Show(line);
   }
 
   /// The iteration that is, or was last, served by a plan.
   const exec::Pattern* served() const { return managed_ == nullptr ? nullptr : managed_->served(); }
-
-  /// Of the last so many steps.
-  std::vector<double> PlannedTimes(std::size_t most) const {
-    std::vector<double> times;
-    for (std::size_t k = std::max<std::size_t>(1, steps_.size() - std::min(most, steps_.size()));
-         k < steps_.size(); ++k) {
-      const bool planned = steps_[k].service == exec::Service::kPlanned &&
-                           steps_[k - 1].service == exec::Service::kPlanned;
-      if (planned) times.push_back(steps_[k].ms);
-    }
-    return times;
-  }
-
-  double UnlimitedMs() const {
-    const plan::Problem& recorded = served()->steps().problem;
-    return static_cast<double>(recorded.iteration_ns()) / 1e6 / recorded.laps;
-  }
-
-  std::optional<double> PredictedOverhead() const {
-    if (served() == nullptr) return std::nullopt;
-    const plan::Problem& recorded = served()->steps().problem;
-    return static_cast<double>(served()->predicted().iteration_ns) /
-               static_cast<double>(recorded.iteration_ns()) -
-           1;
-  }
 
   /// Of an iteration.
   std::optional<double> PredictedMs() const {
     if (served() == nullptr) return std::nullopt;
     return static_cast<double>(served()->predicted().iteration_ns) / 1e6 /
            served()->steps().problem.laps;
-  }
-
-  /// Of planned steps over the sum of the ops' times, as they were recorded.
-  std::optional<double> MeasuredOverhead(std::size_t most = kAllSteps) const {
-    const std::vector<double> times = PlannedTimes(most);
-    if (served() == nullptr || times.empty()) return std::nullopt;
-    return Median(times) / UnlimitedMs() - 1;
   }
 
   void WriteTimeline() {
@@ -333,53 +279,17 @@ class Run {
   }
 
   void Report() const {
-    std::vector<double> all;
-    for (const StepRecord& step : steps_) all.push_back(step.ms);
-    const std::vector<double> planned = PlannedTimes(kAllSteps);
-    const double typical = Median(planned.empty() ? all : planned);
-    const exec::DeviceStats stats = device_->stats();
     if (options_.json) {
-      Json losses = Json::array();
-      for (const StepRecord& step : steps_) losses.push_back(step.loss);
-      Json json = {{"model", trainee_->name()},
-                   {"batch", trainee_->batch()},
-                   {"device", options_.device.device},
-                   {"planner", options_.planner},
-                   {"steps", steps_.size()},
-                   {"losses", losses},
-                   {"iteration_ms", typical},
-                   {"step_ms", all},
-                   {"limit_bytes", options_.limit ? Json(limit_bytes_) : Json(nullptr)},
-                   {"peak_load_bytes", trainee_->peak_bytes()},
-                   {"peak_footprint_bytes", stats.peak_footprint_bytes},
-                   {"host_bytes", stats.host_bytes},
-                   {"predicted_ms", ToJson(PredictedMs())},
-                   {"overhead_predicted", ToJson(PredictedOverhead())},
-                   {"overhead_measured", ToJson(MeasuredOverhead())},
-                   {"planned_iterations", stats.planned_iterations},
-                   {"drifts", stats.drifts},
-                   {"replans", std::max<std::int64_t>(stats.plans_made - 1, 0)},
-                   {"plans", stats.plans_made},
-                   {"replays", stats.replays},
-                   {"copied_out_bytes", stats.copied_out_bytes},
-                   {"copied_in_bytes", stats.copied_in_bytes},
-                   {"graph_launches", stats.graph_launches},
-                   {"evaluations", evaluations_}};
-      if (open_.is_gpu) {
-        json["gpu"] = {{"name", open_.name},
-                       {"overhead_bytes", open_.overhead_bytes},
-                       {"arena_bytes", arena_bytes_},
-                       {"taken_bytes", open_.taken_bytes()}};
-      }
-      PrintJson(json);
+      PrintJson(Results());
       return;
     }
-    fmt::print("{} steps, {:.1f} ms each ({:.1f} samples/s), peak {}", steps_.size(), typical,
+    const double typical = log_.TypicalMs();
+    fmt::print("{} steps, {:.1f} ms each ({:.1f} samples/s), peak {}", log_.size(), typical,
                1e3 * static_cast<double>(trainee_->batch()) / typical,
-               FormatBytes(stats.peak_footprint_bytes));
-    if (const std::optional<double> predicted = PredictedOverhead()) {
+               FormatBytes(device_->stats().peak_footprint_bytes));
+    if (const std::optional<double> predicted = PredictedOverhead(served())) {
       fmt::print("; overhead {:.1f} % predicted", 100 * *predicted);
-      if (const std::optional<double> measured = MeasuredOverhead()) {
+      if (const std::optional<double> measured = log_.MeasuredOverhead(served())) {
         fmt::print(", {:.1f} % measured", 100 * *measured);
       }
     }
@@ -388,6 +298,50 @@ class Run {
     for (const auto& pattern : managed_->watch().patterns()) {
       if (!pattern->reason().empty()) fmt::print("not planned: {}\n", pattern->reason());
     }
+  }
+
+  Json Results() const {
+    const exec::DeviceStats stats = device_->stats();
+    Json losses = Json::array();
+    Json times = Json::array();
+    Json services = Json::array();
+    for (const StepRecord& step : log_.steps()) {
+      losses.push_back(step.loss);
+      times.push_back(step.ms);
+      services.push_back(exec::Name(step.service));
+    }
+    Json json = {{"model", trainee_->name()},
+            {"batch", trainee_->batch()},
+            {"device", options_.device.device},
+            {"planner", options_.planner},
+            {"steps", log_.size()},
+            {"losses", losses},
+            {"iteration_ms", log_.TypicalMs()},
+            {"step_ms", times},
+            {"services", services},
+            {"limit_bytes", options_.limit ? Json(limit_bytes_) : Json(nullptr)},
+            {"peak_load_bytes", trainee_->peak_bytes()},
+            {"peak_footprint_bytes", stats.peak_footprint_bytes},
+            {"host_bytes", stats.host_bytes},
+            {"predicted_ms", ToJson(PredictedMs())},
+            {"overhead_predicted", ToJson(PredictedOverhead(served()))},
+            {"overhead_measured", ToJson(log_.MeasuredOverhead(served()))},
+            {"planned_iterations", stats.planned_iterations},
+            {"drifts", stats.drifts},
+            {"replans", std::max<std::int64_t>(stats.plans_made - 1, 0)},
+            {"plans", stats.plans_made},
+            {"replays", stats.replays},
+            {"copied_out_bytes", stats.copied_out_bytes},
+            {"copied_in_bytes", stats.copied_in_bytes},
+            {"graph_launches", stats.graph_launches},
+            {"evaluations", evaluations_}};
+    if (open_.is_gpu) {
+      json["gpu"] = {{"name", open_.name},
+                     {"overhead_bytes", open_.overhead_bytes},
+                     {"arena_bytes", arena_bytes_},
+                     {"taken_bytes", open_.taken_bytes()}};
+    }
+    return json;
   }
 
   static Json ToJson(const std::optional<double>& value) {
@@ -402,9 +356,8 @@ class Run {
   std::unique_ptr<exec::Device> device_;
   exec::ManagedDevice* managed_ = nullptr;
   std::unique_ptr<Trainee> trainee_;  // Goes before its device.
-  const bool is_terminal_ = ::isatty(STDOUT_FILENO) == 1;
-  bool line_is_open_ = false;
-  std::vector<StepRecord> steps_;
+  LiveLine line_;
+  TrainLog log_;
   Json evaluations_ = Json::array();
 };
 

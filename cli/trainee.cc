@@ -3,13 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "cli/kmeans_input.h"
 #include "plimsoll/base/error.h"
-#include "plimsoll/exec/trace_recorder.h"
 #include "plimsoll/nn/checkpoint.h"
 #include "plimsoll/nn/data.h"
-#include "plimsoll/nn/kmeans.h"
+#include "plimsoll/nn/record.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -25,7 +23,7 @@ class NetworkTrainee final : public Trainee {
     model_.keeps_batch = options.keeps_batch;
     const nn::Program program = LowerModel(model_, library);
     peak_bytes_ = nn::Measure(program).peak;
-    largest_op_ = FindLargestOp(program);
+    largest_op_ = FindLargestOp(nn::Record(program, model_.name, /*iterations=*/1));
   }
 
   std::string Describe() const override {
@@ -87,26 +85,19 @@ class KMeansTrainee final : public Trainee {
   KMeansTrainee(const ModelSettings& settings, const TraineeOptions& options) {
     if (!options.data.empty()) throw Error("k-means has synthetic points only; leave --data out");
     if (settings.precision != "fp32") throw Error("k-means has fp32 only; leave --precision out");
-    if (settings.batch > 0) options_.points = settings.batch;
-    if (settings.options.classes > 0) options_.clusters = settings.options.classes;
+    options_ = ReadKMeans(settings);
     options_.seed = options.seed;
-    exec::TraceRecorder recorder;
-    nn::KMeans dry(&recorder, options_);
-    recorder.Start();
-    // Centroids of the first iteration are freed in the second.
-    for (int k = 0; k < 3; ++k) dry.Iterate();
-    peak_bytes_ = recorder.stats().peak_live_bytes;
-    FindLargest(recorder.Finish());
+    size_ = MeasureKMeans(options_);
   }
 
   std::string Describe() const override {
     return fmt::format("k-means of {} points with {} features in {} clusters", options_.points,
                        options_.features, options_.clusters);
   }
-  std::string name() const override { return "kmeans"; }
+  std::string name() const override { return std::string(kKMeansName); }
   std::int64_t batch() const override { return options_.points; }
-  Bytes peak_bytes() const override { return peak_bytes_; }
-  LargestOp largest_op() const override { return largest_op_; }
+  Bytes peak_bytes() const override { return size_.peak_bytes; }
+  LargestOp largest_op() const override { return size_.largest_op; }
 
   void Begin(exec::Device* device) override {
     kmeans_ = std::make_unique<nn::KMeans>(device, options_);
@@ -122,25 +113,8 @@ class KMeansTrainee final : public Trainee {
   void Save(const std::string&) override { throw Error("k-means has no checkpoints"); }
 
  private:
-  void FindLargest(const trace::Trace& trace) {
-    for (const trace::Op& op : trace.ops) {
-      std::vector<trace::VariableIndex> operands(trace.reads(op).begin(), trace.reads(op).end());
-      operands.insert(operands.end(), trace.writes(op).begin(), trace.writes(op).end());
-      std::sort(operands.begin(), operands.end());
-      operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
-      Bytes sum = 0;
-      for (const trace::VariableIndex v : operands) {
-        sum += AlignUp(trace.variables[static_cast<std::size_t>(v)].size_bytes, kDefaultAlignment);
-      }
-      if (sum > largest_op_.size_bytes) {
-        largest_op_ = {trace.op_names[static_cast<std::size_t>(op.name)], sum};
-      }
-    }
-  }
-
   nn::KMeansOptions options_;
-  Bytes peak_bytes_ = 0;
-  LargestOp largest_op_;
+  KMeansSize size_;
   std::unique_ptr<nn::KMeans> kmeans_;
   std::int64_t steps_ = 0;
 };
@@ -149,7 +123,7 @@ class KMeansTrainee final : public Trainee {
 
 std::unique_ptr<Trainee> OpenTrainee(const ModelSettings& model, const TraineeOptions& options,
                                      const TrainingDevice& device) {
-  if (model.model != "kmeans") {
+  if (model.model != kKMeansName) {
     return std::make_unique<NetworkTrainee>(model, options, device.library.get());
   }
   if (device.is_gpu) throw Error("k-means runs on the host only; train it with --device host");

@@ -30,6 +30,19 @@ TEST_F(ModelCliTest, ModelsAreListedWithWhatTheyTake) {
     EXPECT_GT(row.at("activation_bytes"), 0) << row;
     EXPECT_GT(row.at("peak_load_bytes"), row.at("persistent_bytes")) << row;
   }
+  EXPECT_EQ(rows.back().at("model"), "kmeans");
+}
+
+TEST_F(ModelCliTest, WhatIsNoNetworkIsListedInItsOwnTerms) {
+  const Result result = Run("models kmeans --batch 1000 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json row = Json::parse(result.out).at(0);
+  EXPECT_EQ(row.at("data"), "points");
+  EXPECT_EQ(row.at("batch"), 1000);
+  EXPECT_EQ(row.at("parameters"), 160);
+  EXPECT_EQ(row.at("persistent_bytes"), 1000 * 16 * 4 + 160 * 4);
+  EXPECT_EQ(row.at("activation_bytes"), 1000 * 10 * 4 + 1000 * 4 + 8)
+      << "distances, labels and their mean";
 }
 
 TEST_F(ModelCliTest, FamiliesHaveModelsThatAreNotListed) {

@@ -2,6 +2,7 @@
 // The command line of training as a contract.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -42,7 +43,25 @@ TEST_F(TrainCliTest, ALimitChangesNoLoss) {
     for (const char* key : {"overhead_predicted", "overhead_measured", "drifts", "replans"}) {
       EXPECT_TRUE(limited.at(key).is_number()) << key;
     }
+    EXPECT_EQ(limited.at("services").size(), 8U);
+    EXPECT_EQ(limited.at("services").front(), "recording");
+    EXPECT_EQ(limited.at("services").back(), "planned");
   }
+}
+
+TEST_F(TrainCliTest, PatternsThatDoNotRecurAreServedOnDemand) {
+  const auto train = [&](const std::string& limit) {
+    const Result result =
+        Run("train --model sd-resnet20 --batch 2 --narrow 4 --steps 12 --evaluations 20 --json" +
+            limit);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  };
+  const json limited = train(" --limit 60%");
+  EXPECT_EQ(limited.at("losses"), train("").at("losses"));
+  EXPECT_LE(limited.at("peak_footprint_bytes"), limited.at("limit_bytes"));
+  const json services = limited.at("services");
+  EXPECT_GT(std::count(services.begin(), services.end(), "recording"), 8) << services;
 }
 
 TEST_F(TrainCliTest, EvaluationsAreServedUnderTheLimitToo) {

@@ -166,7 +166,8 @@ class Proposals {
     if (configs_.empty()) Add(CUDNN_HEUR_MODE_B);
     proposed_ = configs_.size();
     Add(CUDNN_HEUR_MODE_FALLBACK);
-    if (!shape.bfloat16) PreferTf32();
+    full_floats_ = !shape.bfloat16 && !handles.options().tf32_convolutions;
+    if (!shape.bfloat16 && !full_floats_) PreferTf32();
   }
 
   /// The next that cuDNN can make; null after the last. Without `fallback`, only what heuristics
@@ -174,7 +175,9 @@ class Proposals {
   std::shared_ptr<CudnnConvolution> Next(bool fallback) {
     while (next_ < (fallback ? configs_.size() : proposed_)) {
       Descriptor& config = configs_[next_++];
-      if (handles_->options().reproducible && NotesOf(config).nondeterministic) continue;
+      const NumericalNotes notes = NotesOf(config);
+      if (handles_->options().reproducible && notes.nondeterministic) continue;
+      if (full_floats_ && notes.tensor_cores) continue;
       Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handles_->Cudnn(handles_->tuning_stream()))
           .Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
@@ -227,6 +230,7 @@ class Proposals {
   std::vector<Descriptor> configs_;
   std::size_t proposed_ = 0;  ///< So many of them by heuristics; the others run nearly anything.
   std::size_t next_ = 0;
+  bool full_floats_ = false;  ///< Only engines that do not round what they read.
 };
 
 std::vector<Proposals> ProposalsFor(const ConvolutionShape& shape, Handles& handles) {

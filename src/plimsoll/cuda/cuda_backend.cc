@@ -37,9 +37,9 @@ std::size_t SizeOf(Bytes size_bytes) {
   return static_cast<std::size_t>(std::max(size_bytes, Bytes{1}));
 }
 
-cudaEvent_t NewEvent() {
+cudaEvent_t NewEvent(unsigned flags = cudaEventDefault) {
   cudaEvent_t event = nullptr;
-  Check(cudaEventCreate(&event), "creating an event");
+  Check(cudaEventCreateWithFlags(&event, flags), "creating an event");
   return event;
 }
 
@@ -242,14 +242,18 @@ void CudaBackend::Download(void* data, const std::byte* device, Bytes size_bytes
   Check(cudaStreamSynchronize(stream), "downloading");
 }
 
-EventId CudaBackend::CreateEvent() {
+EventId CudaBackend::CreateEvent() { return CreateEventWith(cudaEventDefault); }
+
+EventId CudaBackend::CreateUntimedEvent() { return CreateEventWith(cudaEventDisableTiming); }
+
+EventId CudaBackend::CreateEventWith(unsigned flags) {
   State& state = *state_;
   if (state.free_events.empty()) {
     state.events.emplace_back();
     state.free_events.push_back(static_cast<EventId>(state.events.size()) - 1);
   }
   const EventId event = state.free_events.back();
-  state.events[At(event)].handle = NewEvent();
+  state.events[At(event)].handle = NewEvent(flags);
   state.free_events.pop_back();
   return event;
 }

@@ -52,6 +52,7 @@ class CudaBackend final : public device::Backend {
   void Download(void* data, const std::byte* device, Bytes size_bytes) override;
 
   device::EventId CreateEvent() override;
+  device::EventId CreateUntimedEvent() override;
   void DestroyEvent(device::EventId event) noexcept override;
   void Record(device::EventId event, device::Stream stream) override;
   void Wait(device::Stream stream, device::EventId event) override;
@@ -70,6 +71,7 @@ class CudaBackend final : public device::Backend {
  private:
   struct State;  // Knows CUDA's types.
 
+  device::EventId CreateEventWith(unsigned flags);
   void HoldUp(device::Stream stream);
   void MoveThroughScratch(std::byte* to, const std::byte* from, Bytes size_bytes);
   void Fork();

@@ -19,9 +19,11 @@ struct LibraryOptions {
   double max_tuning_seconds = 120;
   /// No convolution or product asks for more.
   Bytes max_workspace_bytes = Bytes{1} << 30;
-  /// Whether products of floats may round their inputs to TF32, as convolutions of floats always
-  /// may. PyTorch does so for convolutions only, unless it is told otherwise.
+  /// Whether products of floats may round their inputs to TF32. PyTorch does not, unless it is
+  /// told to.
   bool tf32_matmul = true;
+  /// The same for convolutions, which otherwise round.
+  bool tf32_convolutions = true;
 };
 
 /// Kernels for the current NVIDIA GPU: convolutions by cuDNN, products of matrices by cuBLAS, the

@@ -76,6 +76,8 @@ class Backend {
   virtual void Download(void* data, const std::byte* device, Bytes size_bytes) = 0;
 
   virtual EventId CreateEvent() = 0;
+  /// One whose time nobody will ask for: cheaper on some devices.
+  virtual EventId CreateUntimedEvent() { return CreateEvent(); }
   virtual void DestroyEvent(EventId event) noexcept = 0;
   virtual void Record(EventId event, Stream stream) = 0;
   /// An event that was never recorded has happened.

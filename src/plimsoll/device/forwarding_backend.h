@@ -42,6 +42,7 @@ class ForwardingBackend : public Backend {
   }
 
   EventId CreateEvent() override { return target_.CreateEvent(); }
+  EventId CreateUntimedEvent() override { return target_.CreateUntimedEvent(); }
   void DestroyEvent(EventId event) noexcept override { target_.DestroyEvent(event); }
   void Record(EventId event, Stream stream) override { target_.Record(event, stream); }
   void Wait(Stream stream, EventId event) override { target_.Wait(stream, event); }

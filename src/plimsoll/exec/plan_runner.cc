@@ -82,7 +82,7 @@ void PlanRunner::Enter(const PlanMemory& memory) {
   if (!(memory == memory_)) DestroyGraphs();
   memory_ = memory;
   while (events_.size() < plan_.commands.size() * kEventLaps) {
-    events_.push_back(memory_.backend->CreateEvent());
+    events_.push_back(memory_.backend->CreateUntimedEvent());
   }
   held_events_.assign(events_.size(), 0);
   is_steady_.assign(original_.ops.size(), false);
