@@ -240,6 +240,10 @@ class TightPlanner {
       return a != b ? a > b : x < y;
     });
     for (std::size_t& i : rest) i = reduced_.items[i].buffer;
+    // Where there are many, this takes longer than to search the core, again and again.
+    if (nodes_left_ != kUnlimited && reduced_.items.size() > kLarge) {
+      nodes_left_ -= std::min(nodes_left_, static_cast<std::int64_t>(rest.size()));
+    }
     if (!PlaceInOrder(problem_, rest, Fit::kFirst, &offsets, best_.footprint_bytes)) return false;
     std::replace(offsets.begin(), offsets.end(), kUnplaced, Bytes{0});
     Keep(std::move(offsets));
