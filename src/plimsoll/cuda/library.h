@@ -22,7 +22,7 @@ struct LibraryOptions {
   /// Whether products of floats may round their inputs to TF32. PyTorch does not, unless it is
   /// told to.
   bool tf32_matmul = true;
-  /// The same for convolutions, which otherwise round.
+  /// The same of convolutions; PyTorch does.
   bool tf32_convolutions = true;
 };
 
