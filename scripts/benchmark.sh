@@ -47,3 +47,5 @@ small="$data"/traces/resnet18_b100.trace.gz
 [ ! -f "$small" ] || run "$bin"/dqn --transfer "$small" "${networks[1]}"
 run "$bin"/million_buffers
 run "$bin"/pool_latency
+OMP_NUM_THREADS=1 run "$bin"/predictions 0.5
+OMP_NUM_THREADS=1 run "$bin"/patterns
