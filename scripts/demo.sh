@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_dependencies.sh
-cmake --preset release >/dev/null
+cmake --preset release -DPLIMSOLL_PRECOMPILE_HEADERS=ON >/dev/null
 cmake --build --preset release --target plimsoll_cli
 plimsoll=build/release/cli/plimsoll
 out=build/demo
