@@ -312,10 +312,14 @@ void ManagedDevice::TakeSlab(const IterationWatch::Entry& entry) {
   try {
     slab_ = host_slab_->Take(size_bytes);
   } catch (const OutOfMemory&) {
-    // What belongs on the device goes there first, and is on the host no more.
-    std::vector<Target> targets = TargetsOf(entry);
-    std::erase_if(targets, [](const Target& target) { return target.device_offset < 0; });
-    for (Target& target : targets) target.host = nullptr;
+    // Between iterations little is live: what fits goes to the device, and is on the host no more.
+    std::vector<Target> targets;
+    Bytes top = 0;
+    for (const auto& [block, held] : blocks_) {
+      const Bytes end = top + AlignUp(held.size_bytes, kDefaultAlignment);
+      if (end > stats_.limit_bytes) continue;
+      targets.push_back({.block = held.storage, .device_offset = std::exchange(top, end)});
+    }
     memory_->Arrange(targets);
     memory_->ReleaseCopies();
     slab_ = host_slab_->Take(size_bytes);
