@@ -28,6 +28,7 @@ void AddPlannersCommand(CLI::App& app, ExitCode& exit_code);
 void AddModelsCommand(CLI::App& app, ExitCode& exit_code);
 void AddProfileCommand(CLI::App& app, ExitCode& exit_code);
 void AddMaxBatchCommand(CLI::App& app, ExitCode& exit_code);
+void AddReportCommand(CLI::App& app, ExitCode& exit_code);
 void AddTrainCommand(CLI::App& app, ExitCode& exit_code);
 void AddDevicesCommand(CLI::App& app, ExitCode& exit_code);
 void AddCalibrateCommand(CLI::App& app, ExitCode& exit_code);

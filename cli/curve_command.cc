@@ -9,12 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/curve.h"
 #include "cli/interrupt.h"
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
-#include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/report/curve_drawing.h"
 #include "plimsoll/report/table.h"
 
@@ -23,59 +22,7 @@ namespace {
 
 using Options = ComparisonSettings;
 
-/// What no plan beats at a limit, per iteration of the program.
-struct BoundAtLimit {
-  Bytes limit_bytes = 0;
-  Nanoseconds bound_ns = 0;
-};
-
-/// What a limit costs, by planner.
-struct Answers {
-  std::vector<PlanRow> rows;  ///< For each limit, all planners; fewer if interrupted.
-  std::vector<std::string> planners;
-  std::vector<BoundAtLimit> bounds;  ///< For each limit that has rows.
-  Bytes smallest_limit_bytes = 0;    ///< The smallest at which any plan was found.
-  Bytes peak_load_bytes = 0;
-  Nanoseconds unlimited_ns = 0;
-
-  double OfPeak(Bytes bytes) const {
-    return static_cast<double>(bytes) / static_cast<double>(std::max<Bytes>(peak_load_bytes, 1));
-  }
-  double Overhead(Nanoseconds ns) const {
-    return unlimited_ns == 0 ? 0 : static_cast<double>(ns) / static_cast<double>(unlimited_ns) - 1;
-  }
-};
-
-/// Adds the bound at each limit, also to rows of what does not fit.
-void AddBounds(const PlanInput& input, Answers* answers) {
-  for (std::size_t r = 0; r < answers->rows.size(); ++r) {
-    PlanRow& row = answers->rows[r];
-    if (r % answers->planners.size() == 0) {
-      const Nanoseconds bound = planners::JointBound(input.problem, input.machine, row.limit_bytes);
-      answers->bounds.push_back({row.limit_bytes, bound / input.problem.laps});
-    }
-    if (!row.fits) row.bound_ns = answers->bounds.back().bound_ns;
-  }
-}
-
-Answers AskCurve(const PlanInput& input, const std::vector<Bytes>& limits,
-                 const std::vector<const planners::Planner*>& chosen, const Interrupt& interrupt) {
-  Answers answers;
-  answers.peak_load_bytes = input.peak_load_bytes;
-  answers.unlimited_ns = input.problem.iteration_ns() / input.problem.laps;
-  for (const planners::Planner* planner : chosen) answers.planners.emplace_back(planner->name);
-  answers.rows = AskAll(input, limits, chosen, interrupt);
-  AddBounds(input, &answers);
-  answers.smallest_limit_bytes =
-      planners::SmallestLimit(input.problem, input.machine, input.options);
-  for (const PlanRow& row : answers.rows) {
-    if (!row.fits) continue;
-    answers.smallest_limit_bytes = std::min(answers.smallest_limit_bytes, row.footprint_bytes);
-  }
-  return answers;
-}
-
-nlohmann::ordered_json ToJson(const Answers& answers) {
+nlohmann::ordered_json ToJson(const CurveAnswers& answers) {
   auto rows = nlohmann::ordered_json::array();
   for (const PlanRow& row : answers.rows) rows.push_back(ToJson(row));
   auto bounds = nlohmann::ordered_json::array();
@@ -86,27 +33,10 @@ nlohmann::ordered_json ToJson(const Answers& answers) {
       {"rows", rows}, {"smallest_limit_bytes", answers.smallest_limit_bytes}, {"bound", bounds}};
 }
 
-report::CurveChart ToChart(const Answers& answers) {
-  report::CurveChart chart;
-  for (std::size_t k = 0; k < answers.planners.size(); ++k) {
-    report::Curve curve{answers.planners[k], {}};
-    for (std::size_t r = k; r < answers.rows.size(); r += answers.planners.size()) {
-      const PlanRow& row = answers.rows[r];
-      if (row.fits) curve.points.push_back({answers.OfPeak(row.limit_bytes), row.overhead()});
-    }
-    chart.curves.push_back(std::move(curve));
-  }
-  for (const BoundAtLimit& x : answers.bounds) {
-    chart.bound.push_back({answers.OfPeak(x.limit_bytes), answers.Overhead(x.bound_ns)});
-  }
-  chart.smallest_limit = answers.OfPeak(answers.smallest_limit_bytes);
-  return chart;
-}
-
 std::string Percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
 /// A line for each limit, with a column for each planner.
-report::Table ToTable(const Answers& answers) {
+report::Table ToTable(const CurveAnswers& answers) {
   std::vector<std::string> header = {"limit", "of peak"};
   header.insert(header.end(), answers.planners.begin(), answers.planners.end());
   header.emplace_back("bound");
@@ -126,7 +56,7 @@ report::Table ToTable(const Answers& answers) {
   return table;
 }
 
-void PrintForPeople(const Answers& answers, const std::string& link) {
+void PrintForPeople(const CurveAnswers& answers, const std::string& link) {
   fmt::print(
       "peak load {} ({} bytes), iteration {:.3f} ms without a limit, link {}\n"
       "smallest limit {} ({} bytes, {:.1f} % of the peak load)\n\noverhead by limit\n\n",
@@ -143,7 +73,7 @@ ExitCode Run(const Options& options) {
       ParsePlanners("--planners", options.planners);
   const PlanInput input = ReadPlanInput(options.plan);
   const std::vector<Bytes> limits = ParseLimits("--limits", options.limits, input.peak_load_bytes);
-  const Answers answers = AskCurve(input, limits, chosen, interrupt);
+  const CurveAnswers answers = AskCurve(input, limits, chosen, interrupt);
   if (options.json) {
     PrintJson(ToJson(answers));
   } else if (options.csv) {

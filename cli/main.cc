@@ -40,6 +40,7 @@ ExitCode Run(int argc, char** argv) {
   AddModelsCommand(app, exit_code);
   AddProfileCommand(app, exit_code);
   AddMaxBatchCommand(app, exit_code);
+  AddReportCommand(app, exit_code);
   AddTrainCommand(app, exit_code);
   AddDevicesCommand(app, exit_code);
   AddCalibrateCommand(app, exit_code);

@@ -13,4 +13,8 @@ namespace plimsoll::cli {
 void WriteTimeline(const std::string& path, const plan::Plan& plan, const sim::Timeline& predicted,
                    const sim::Timeline& measured);
 
+/// Reads what was measured from such a file; its iteration lasts from the beginning of the first op
+/// to the end of the last. Throws InputError if the file is damaged or of another plan.
+sim::Timeline ReadMeasuredTimeline(const std::string& path, const plan::Plan& plan);
+
 }  // namespace plimsoll::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "plimsoll/report/subject.h"
+
+/// Where memory goes over an iteration: figure 3 of paper 001, as data.
+///
+///     address ▲  ┌──────┐   ┌───┐            a rectangle for each residency,
+///             │  └──────┘┌──┴───┴──┐         from the first to the last of its commands
+///             │┌─────────┴─────────┴─┐
+///             └┴─────────────────────┴▶ time
+namespace plimsoll::report {
+
+struct Rectangle {
+  plan::VariableIndex variable = 0;
+  Nanoseconds begin_ns = 0;  ///< In [0, iteration).
+  Nanoseconds end_ns = 0;    ///< Beyond the iteration if it goes on at its beginning.
+  Bytes offset = 0;
+};
+
+/// Returns a rectangle for each residency, in their order.
+/// REQUIRES: the plan is valid, and the times are of its commands.
+std::vector<Rectangle> ListRectangles(const plan::Plan& plan, const CommandTimes& times);
+
+/// What is on the device from some moment on.
+struct MemoryStep {
+  Nanoseconds time_ns = 0;
+  Bytes load_bytes = 0;  ///< The sum of what is there.
+  Bytes top_bytes = 0;   ///< The highest address in use: the arena's use.
+};
+
+/// Returns the steps of an iteration, the first at 0. O(n log n).
+std::vector<MemoryStep> ListSteps(const plan::Plan& plan, const std::vector<Rectangle>& rectangles,
+                                  Nanoseconds iteration_ns);
+
+/// Returns for each recorded op the highest load from behind the op before it up to this one: what
+/// the program needs there without a plan, scratch included.
+std::vector<Bytes> LoadByOp(const plan::Problem& recorded);
+
+/// Returns for each op of a plan the command that runs it.
+std::vector<plan::CommandIndex> CommandsOfOps(const plan::Plan& plan);
+
+/// Returns the recorded op that an op of the plan runs.
+plan::OpIndex SourceOf(const plan::Plan& plan, plan::OpIndex op);
+bool IsReplay(const plan::Plan& plan, plan::OpIndex op);
+
+/// Returns for each variable of the plan the first op that writes it, or else reads it; -1 if no op
+/// names it.
+std::vector<plan::OpIndex> FindMakers(const plan::Problem& problem);
+
+/// Returns the load without a plan at the times of the plan: a step at each recorded op.
+std::vector<MemoryStep> ListStepsWithout(const Subject& subject);
+
+}  // namespace plimsoll::report
