@@ -135,8 +135,10 @@ std::optional<SubjectRead> ReadTraceSubject(const SubjectFiles& files, const Pla
 
 }  // namespace
 
-report::Subject MakeSubject(plan::Plan plan, const SubjectFacts& facts) {
+report::Subject MakeSubject(plan::Plan made, const SubjectFacts& facts) {
   report::Subject subject;
+  subject.plan = std::move(made);
+  const plan::Plan& plan = subject.plan;
   const sim::Timeline predicted = sim::Simulate(plan);
   PLIMSOLL_CHECK(!predicted.deadlocked, "a valid plan deadlocks");
   subject.predicted = ToLanes(plan, predicted);
@@ -160,10 +162,11 @@ report::Subject MakeSubject(plan::Plan plan, const SubjectFacts& facts) {
       facts.has_limit ? PlanUnlimited(subject.recorded, plan.machine).plan->footprint_bytes
                       : plan.footprint_bytes;
   for (const report::MemoryStep& step :
-       report::ListSteps(plan, report::ListRectangles(plan, subject.predicted.times),
-                         subject.predicted.times.iteration_ns)) {
+       report::ListSteps(subject, report::ListRectangles(subject))) {
     figures.peak_load_planned_bytes = std::max(figures.peak_load_planned_bytes, step.load_bytes);
   }
+  // Nothing is planned: that is the load, moments between two ops included.
+  if (!facts.has_limit) figures.peak_load_planned_bytes = figures.peak_load_bytes;
   figures.footprint_bytes = row.footprint_bytes;
   figures.host_bytes = row.host_bytes;
   figures.swapped_bytes = row.swapped_bytes;
@@ -179,7 +182,6 @@ report::Subject MakeSubject(plan::Plan plan, const SubjectFacts& facts) {
   figures.planning_seconds = facts.planning_seconds;
   figures.variables = std::ssize(original.variables);
   AddCounts(plan, &figures);
-  subject.plan = std::move(plan);
   return subject;
 }
 

@@ -237,7 +237,7 @@ test("a curve has its planners, the bound and the chosen point", async () => {
   await section.scrollIntoViewIfNeeded();
   assert.match(await section.evaluate((e) => e.textContent), /this plan, [^]*bound: no plan is below/);
   assert.ok(await section.locator("path.point").count() > 3);
-  await section.locator("path.point").first().hover();
+  await section.locator("path.point").last().hover();
   assert.match(await tipText(page), /overhead/);
   await close(page);
 });

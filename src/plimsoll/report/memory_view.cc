@@ -16,9 +16,11 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 /// Says when a residency is used, and from when to when its bytes are its own.
 class ResidencyClock {
  public:
-  ResidencyClock(const plan::Plan& plan, const CommandTimes& times)
+  /// `whole_lives`: whether bytes are taken from malloc to free, used or not.
+  ResidencyClock(const plan::Plan& plan, const CommandTimes& times, bool whole_lives)
       : plan_(plan),
         times_(times),
+        whole_lives_(whole_lives),
         commands_(CommandsOfOps(plan)),
         accesses_(plan::ListAccesses(plan.problem)) {}
 
@@ -26,6 +28,13 @@ class ResidencyClock {
   std::pair<Nanoseconds, Nanoseconds> SpanOf(const plan::Residency& residency) const {
     const Uses uses = FindUses(residency);
     std::pair<Nanoseconds, Nanoseconds> span = {uses.first_start_ns, uses.last_end_ns};
+    if (whole_lives_) {
+      const Nanoseconds begin = TimeOf(residency.begin);
+      const Nanoseconds end = TimeOf(residency.end);
+      // Scratch that is freed before its op runs is drawn as if it were freed behind it.
+      span = {std::min(begin, uses.first_start_ns), std::max(end, uses.last_end_ns)};
+      if (accesses_[At(residency.variable)].empty()) span = {begin, std::max(begin, end)};
+    }
     if (residency.copy_in >= 0) {
       // The last of its runs, one in each iteration, that ends before the first use.
       const auto c = At(residency.copy_in);
@@ -50,9 +59,12 @@ class ResidencyClock {
   Uses FindUses(const plan::Residency& residency) const {
     Uses uses;
     bool any = false;
+    const bool around =
+        plan_.problem.cyclic && plan_.problem.variables[At(residency.variable)].persistent();
+    const Nanoseconds laps = around ? 2 : 1;
     for (const plan::Access& access : accesses_[At(residency.variable)]) {
       // A persistent variable is used at the same positions in each iteration.
-      for (const Nanoseconds lap : {0, 1}) {
+      for (Nanoseconds lap = 0; lap < laps; ++lap) {
         const plan::Position time = access.time + lap * plan_.problem.period;
         if (time < residency.begin || time >= residency.end) continue;
         const auto c = At(commands_[At(access.op)]);
@@ -70,6 +82,18 @@ class ResidencyClock {
     return uses;
   }
 
+  /// When the first op at a position or behind it begins.
+  Nanoseconds TimeOf(plan::Position position) const {
+    const plan::Position period = std::max<plan::Position>(plan_.problem.period, 1);
+    const plan::Position lap = plan_.problem.cyclic ? position / period : 0;
+    const auto& ops = plan_.problem.ops;
+    const auto found = std::lower_bound(
+        ops.begin(), ops.end(), position - lap * period,
+        [](const plan::Op& op, plan::Position sought) { return op.position < sought; });
+    if (found == ops.end()) return (lap + 1) * times_.iteration_ns;
+    return lap * times_.iteration_ns + times_.start_ns[At(commands_[At(found - ops.begin())])];
+  }
+
   /// The time of as few iterations as take so much, or more; negative if they are to be taken away.
   Nanoseconds LapsAbove(Nanoseconds ns) const {
     if (!plan_.problem.cyclic || times_.iteration_ns <= 0) return 0;
@@ -79,6 +103,7 @@ class ResidencyClock {
 
   const plan::Plan& plan_;
   const CommandTimes& times_;
+  const bool whole_lives_;
   const std::vector<plan::CommandIndex> commands_;
   const std::vector<std::vector<plan::Access>> accesses_;
 };
@@ -87,8 +112,57 @@ class ResidencyClock {
 struct Edge {
   Nanoseconds time_ns = 0;
   bool begins = false;
-  Bytes size_bytes = 0;
-  Bytes top_bytes = 0;
+  Bytes low_bytes = 0;
+  Bytes high_bytes = 0;
+};
+
+/// How many bytes of an arena some rectangles cover, as they come and go: a tree over all offsets
+/// at which one begins or ends, with how often each stretch is covered as a whole.
+class Coverage {
+ public:
+  explicit Coverage(std::vector<Bytes> offsets) : offsets_(std::move(offsets)) {
+    std::sort(offsets_.begin(), offsets_.end());
+    offsets_.erase(std::unique(offsets_.begin(), offsets_.end()), offsets_.end());
+    nodes_.resize(4 * std::max<std::size_t>(offsets_.size(), 1));
+  }
+
+  void Add(Bytes low, Bytes high, int count) {
+    const auto place = [&](Bytes offset) {
+      return At(std::lower_bound(offsets_.begin(), offsets_.end(), offset) - offsets_.begin());
+    };
+    Add(1, 0, offsets_.size() - 1, place(low), place(high), count);
+  }
+  Bytes covered_bytes() const { return nodes_[1].covered_bytes; }
+
+ private:
+  struct Node {
+    int count = 0;
+    Bytes covered_bytes = 0;
+  };
+
+  /// Of the node for the stretches [begin, end), those in [from, to).
+  void Add(std::size_t node, std::size_t begin, std::size_t end, std::size_t from, std::size_t to,
+           int count) {
+    if (to <= begin || end <= from) return;
+    if (from <= begin && end <= to) {
+      nodes_[node].count += count;
+    } else {
+      const std::size_t middle = (begin + end) / 2;
+      Add(2 * node, begin, middle, from, to, count);
+      Add(2 * node + 1, middle, end, from, to, count);
+    }
+    if (nodes_[node].count > 0) {
+      nodes_[node].covered_bytes = offsets_[end] - offsets_[begin];
+    } else if (end - begin == 1) {
+      nodes_[node].covered_bytes = 0;
+    } else {
+      nodes_[node].covered_bytes =
+          nodes_[2 * node].covered_bytes + nodes_[2 * node + 1].covered_bytes;
+    }
+  }
+
+  std::vector<Bytes> offsets_;
+  std::vector<Node> nodes_;
 };
 
 std::vector<Edge> ListEdges(const plan::Plan& plan, const std::vector<Rectangle>& rectangles,
@@ -98,8 +172,8 @@ std::vector<Edge> ListEdges(const plan::Plan& plan, const std::vector<Rectangle>
     const Bytes size = plan.problem.variables[At(r.variable)].size_bytes;
     if (size == 0 || r.end_ns <= r.begin_ns) continue;
     const auto add = [&](Nanoseconds begin_ns, Nanoseconds end_ns) {
-      edges.push_back({begin_ns, true, size, r.offset + size});
-      edges.push_back({end_ns, false, size, r.offset + size});
+      edges.push_back({begin_ns, true, r.offset, r.offset + size});
+      edges.push_back({end_ns, false, r.offset, r.offset + size});
     };
     add(r.begin_ns, std::min(r.end_ns, iteration_ns));
     if (r.end_ns > iteration_ns) add(0, r.end_ns - iteration_ns);
@@ -139,9 +213,10 @@ std::vector<plan::OpIndex> FindMakers(const plan::Problem& problem) {
   return makers;
 }
 
-std::vector<Rectangle> ListRectangles(const plan::Plan& plan, const CommandTimes& times) {
-  const ResidencyClock clock(plan, times);
-  const Nanoseconds iteration = times.iteration_ns;
+std::vector<Rectangle> ListRectangles(const Subject& subject) {
+  const plan::Plan& plan = subject.plan;
+  const ResidencyClock clock(plan, subject.predicted.times, !subject.figures.planned());
+  const Nanoseconds iteration = subject.predicted.times.iteration_ns;
   std::vector<Rectangle> rectangles;
   for (const plan::Residency& residency : plan.residencies) {
     Rectangle r{residency.variable, 0, iteration, residency.offset};
@@ -160,23 +235,28 @@ std::vector<Rectangle> ListRectangles(const plan::Plan& plan, const CommandTimes
   return rectangles;
 }
 
-std::vector<MemoryStep> ListSteps(const plan::Plan& plan, const std::vector<Rectangle>& rectangles,
-                                  Nanoseconds iteration_ns) {
-  const std::vector<Edge> edges = ListEdges(plan, rectangles, iteration_ns);
-  std::multiset<Bytes> tops;
-  Bytes load = 0;
+std::vector<MemoryStep> ListSteps(const Subject& subject,
+                                  const std::vector<Rectangle>& rectangles) {
+  const Nanoseconds iteration_ns = subject.predicted.times.iteration_ns;
+  const std::vector<Edge> edges = ListEdges(subject.plan, rectangles, iteration_ns);
   std::vector<MemoryStep> steps = {{}};
+  if (edges.empty()) return steps;
+  std::vector<Bytes> offsets;
+  for (const Edge& edge : edges) offsets.insert(offsets.end(), {edge.low_bytes, edge.high_bytes});
+  Coverage coverage(std::move(offsets));
+  std::multiset<Bytes> tops;
   for (std::size_t k = 0; k < edges.size(); ++k) {
     const Edge& edge = edges[k];
-    load += edge.begins ? edge.size_bytes : -edge.size_bytes;
+    coverage.Add(edge.low_bytes, edge.high_bytes, edge.begins ? 1 : -1);
     if (edge.begins) {
-      tops.insert(edge.top_bytes);
+      tops.insert(edge.high_bytes);
     } else {
-      tops.erase(tops.find(edge.top_bytes));
+      tops.erase(tops.find(edge.high_bytes));
     }
     if (k + 1 < edges.size() && edges[k + 1].time_ns == edge.time_ns) continue;
     if (edge.time_ns >= iteration_ns) break;
-    const MemoryStep step{edge.time_ns, load, tops.empty() ? 0 : *tops.rbegin()};
+    const MemoryStep step{edge.time_ns, coverage.covered_bytes(),
+                          tops.empty() ? 0 : *tops.rbegin()};
     if (step.time_ns == 0) {
       steps.back() = step;
     } else if (step.load_bytes != steps.back().load_bytes ||
@@ -188,12 +268,15 @@ std::vector<MemoryStep> ListSteps(const plan::Plan& plan, const std::vector<Rect
 }
 
 std::vector<Bytes> LoadByOp(const plan::Problem& recorded) {
-  const plan::LoadProfile profile = plan::ProfileLoad(recorded);
+  const std::vector<Bytes> load = plan::ProfileLoad(recorded).load_bytes;
   std::vector<Bytes> loads;
   plan::Position from = 0;
   for (const plan::Op& op : recorded.ops) {
-    Bytes most = profile.load_bytes[At(op.position)];
-    for (; from < op.position; ++from) most = std::max(most, profile.load_bytes[At(from)]);
+    Bytes most = load[At(op.position)];
+    for (; from < op.position; ++from) {
+      // What is still there of the op before does not count, mallocs do.
+      if (from > 0 && load[At(from)] > load[At(from - 1)]) most = std::max(most, load[At(from)]);
+    }
     from = op.position + 1;
     loads.push_back(most);
   }

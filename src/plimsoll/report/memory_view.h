@@ -20,23 +20,23 @@ struct Rectangle {
   Bytes offset = 0;
 };
 
-/// Returns a rectangle for each residency, in their order.
+/// Returns a rectangle for each residency, in their order, at predicted times. Without a limit they
+/// last as the variables live, used or not.
 /// REQUIRES: the plan is valid, and the times are of its commands.
-std::vector<Rectangle> ListRectangles(const plan::Plan& plan, const CommandTimes& times);
+std::vector<Rectangle> ListRectangles(const Subject& subject);
 
 /// What is on the device from some moment on.
 struct MemoryStep {
   Nanoseconds time_ns = 0;
-  Bytes load_bytes = 0;  ///< The sum of what is there.
+  Bytes load_bytes = 0;  ///< Bytes in use; those that pieces of scratch share count once.
   Bytes top_bytes = 0;   ///< The highest address in use: the arena's use.
 };
 
 /// Returns the steps of an iteration, the first at 0. O(n log n).
-std::vector<MemoryStep> ListSteps(const plan::Plan& plan, const std::vector<Rectangle>& rectangles,
-                                  Nanoseconds iteration_ns);
+std::vector<MemoryStep> ListSteps(const Subject& subject, const std::vector<Rectangle>& rectangles);
 
-/// Returns for each recorded op the highest load from behind the op before it up to this one: what
-/// the program needs there without a plan, scratch included.
+/// Returns for each recorded op the highest load at a malloc that comes right before it, or while
+/// it runs: what the program needs there without a plan, scratch included.
 std::vector<Bytes> LoadByOp(const plan::Problem& recorded);
 
 /// Returns for each op of a plan the command that runs it.

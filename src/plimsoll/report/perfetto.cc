@@ -125,8 +125,7 @@ class Writer {
       Add(fmt::format(R"({{"ph":"C","pid":1,"ts":{},"name":"{}","args":{{"bytes":{}}}}})",
                       Microseconds(time), name, bytes));
     };
-    for (const MemoryStep& step :
-         ListSteps(plan_, ListRectangles(plan_, times), times.iteration_ns)) {
+    for (const MemoryStep& step : ListSteps(subject_, ListRectangles(subject_))) {
       add("load", step.time_ns, step.load_bytes);
       add("footprint in use", step.time_ns, step.top_bytes);
     }

@@ -46,9 +46,7 @@ std::string RenderForTerminal(const Subject& subject) {
   line(figures.planned() ? "without a plan" : "load", ListStepsWithout(subject),
        figures.peak_load_bytes);
   if (figures.planned()) {
-    line("with it",
-         ListSteps(subject.plan, ListRectangles(subject.plan, times), times.iteration_ns),
-         figures.peak_load_planned_bytes);
+    line("with it", ListSteps(subject, ListRectangles(subject)), figures.peak_load_planned_bytes);
   }
   return text;
 }

@@ -61,7 +61,7 @@ class Drawing {
       : subject_(subject),
         most_rectangles_(most_rectangles),
         iteration_(std::max<Nanoseconds>(subject.predicted.times.iteration_ns, 1)),
-        rectangles_(ListRectangles(subject.plan, subject.predicted.times)) {
+        rectangles_(ListRectangles(subject)) {
     const Figures& f = subject.figures;
     top_bytes_ = std::max<Bytes>(1, f.footprint_bytes);
     if (ShowsLimit()) top_bytes_ = std::max(top_bytes_, *f.limit_bytes);
@@ -169,7 +169,7 @@ class Drawing {
   }
 
   void DrawMemory() {
-    const auto steps = ListSteps(subject_.plan, rectangles_, iteration_);
+    const auto steps = ListSteps(subject_, rectangles_);
     const std::string with = Steps(steps, &MemoryStep::load_bytes);
     out_ += fmt::format("<path d=\"{}V{}H{}z\" fill=\"#a8cbea\"/>\n", with, Short(MemoryY(0)),
                         Short(kLeft));
@@ -251,11 +251,13 @@ class Drawing {
     return paths;
   }
 
-  /// Each cell looks as what takes most of it does; runs of equal cells are one rectangle.
+  /// Each cell looks as what takes most of it does, or is free if that takes most; runs of equal
+  /// cells are one rectangle.
   std::vector<std::string> CellPaths() const {
     const std::vector<std::size_t> look = LooksOf();
     constexpr auto kCells = static_cast<std::size_t>(kColumns) * static_cast<std::size_t>(kRows);
     std::vector<float> most(kCells, 0);
+    std::vector<float> taken(kCells, 0);
     std::vector<std::uint8_t> winner(kCells, 0xff);
     ForEachPart([&](const Rectangle& r, Nanoseconds begin, Nanoseconds end, Bytes high) {
       const double x0 = (X(begin) - kLeft) / kCell;
@@ -267,19 +269,23 @@ class Drawing {
           const double area = (std::min(x1, x + 1.0) - std::max<double>(x0, x)) *
                               (std::min(y1, y + 1.0) - std::max<double>(y0, y));
           const std::size_t cell = At(y) * static_cast<std::size_t>(kColumns) + At(x);
+          taken[cell] += static_cast<float>(area);
           if (area <= most[cell]) continue;
           most[cell] = static_cast<float>(area);
           winner[cell] = static_cast<std::uint8_t>(look[At(r.variable)]);
         }
       }
     });
+    const auto look_of = [&](std::size_t cell) {
+      return taken[cell] < 0.5F ? std::uint8_t{0xff} : winner[cell];
+    };
     std::vector<std::string> paths(looks().size());
     for (int y = 0; y < kRows; ++y) {
       for (int x = 0; x < kColumns;) {
         const std::size_t row = At(y) * static_cast<std::size_t>(kColumns);
-        const std::uint8_t what = winner[row + At(x)];
+        const std::uint8_t what = look_of(row + At(x));
         int end = x;
-        while (end < kColumns && winner[row + At(end)] == what) ++end;
+        while (end < kColumns && look_of(row + At(end)) == what) ++end;
         if (what != 0xff) {
           paths[what] +=
               fmt::format("M{} {}h{}v.5h-{}z", Short(kLeft + x * kCell), Short(kMapTop + y * kCell),

@@ -7,6 +7,9 @@ const COLOURINGS = {
   decision: { names: ["kept", "swapped", "recomputed", "swapped and recomputed"], colours: CHOICES, patterns: [0, 1, 2, 5], of: (s, v) => s.choice[v] },
 };
 
+/** What is smaller than a pixel is mixed in by the share of it that it takes, and at least by this. */
+const LEAST_SHARE = 0.05;
+
 class AddressMap extends Plot {
   constructor(subject, axis, { height = 460, most = null, colouring = "kind" } = {}) {
     super(height, "Address map: time across, addresses up");
@@ -106,8 +109,9 @@ class AddressMap extends Plot {
     const perByte = this.plotHeight * this.zoomUp / this.most * ratio;
     const period = s.iteration * perNs;
     for (const k of this.order) {
-      const y1 = Math.min(height, Math.ceil(bottom - r.low[k] * perByte));
-      const y0 = Math.max(0, Math.min(y1 - 1, Math.floor(bottom - r.high[k] * perByte)));
+      const low = Math.round(bottom - r.low[k] * perByte);
+      const y1 = Math.min(height, low);
+      const y0 = Math.max(0, Math.min(low - 1, Math.round(bottom - r.high[k] * perByte)));
       if (y1 <= 0 || y0 >= height) continue;
       const v = r.variable[k];
       const look = palette[of(s, v)];
@@ -117,10 +121,13 @@ class AddressMap extends Plot {
       // What goes on beyond the end of the iteration does so at its beginning.
       const parts = r.end[k] > s.iteration ? [[begin, left + period], [left, end - period]] : [[begin, end]];
       for (const [from, to] of parts) {
-        const x0 = Math.max(0, Math.floor(from));
-        const x1 = Math.min(width, Math.max(Math.round(to), x0 + 1));
-        if (x1 <= 0 || x0 >= width || to < 0) continue;
-        fillRectangle(this.image, x0, y0, x1, y1, faded ? look.pale : look.fill, faded ? look.paleEdge : look.edge, faded ? 0 : look.pattern);
+        const start = Math.round(from);
+        const x0 = Math.max(0, start);
+        const x1 = Math.min(width, Math.max(Math.round(to), start + 1));
+        if (x1 <= x0) continue;
+        const share = Math.min(1, (r.high[k] - r.low[k]) * perByte) * Math.min(1, to - from);
+        if (share < 0.99) blendRectangle(this.image, x0, y0, x1, y1, faded ? look.pale : look.fill, Math.round(256 * Math.max(LEAST_SHARE, share)));
+        else fillRectangle(this.image, x0, y0, x1, y1, faded ? look.pale : look.fill, faded ? look.paleEdge : look.edge, faded ? 0 : look.pattern);
       }
     }
   }

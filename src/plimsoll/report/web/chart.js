@@ -109,6 +109,20 @@ function fillRectangle(image, x0, y0, x1, y1, fill, edge, pattern) {
   for (let y = y0; y < y1; ++y) pixels[y * width + x0] = edge;
 }
 
+/** Mixes a colour into [x0, x1) x [y0, y1) of an image, by so many parts of 256. */
+function blendRectangle(image, x0, y0, x1, y1, fill, parts) {
+  const { width, pixels } = image;
+  const rest = 256 - parts;
+  const redBlue = (fill & 0xff00ff) * parts;
+  const green = (fill & 0xff00) * parts;
+  for (let y = y0; y < y1; ++y) {
+    for (let at = y * width + x0; at < y * width + x1; ++at) {
+      const old = pixels[at];
+      pixels[at] = 0xff000000 | (((redBlue + (old & 0xff00ff) * rest) >>> 8) & 0xff00ff) | (((green + (old & 0xff00) * rest) >>> 8) & 0xff00);
+    }
+  }
+}
+
 /** A patch of colour and pattern for a legend. */
 function makeSwatch(colour, pattern) {
   const canvas = make("canvas", { width: 22, height: 16, "aria-hidden": "true" });
@@ -143,7 +157,7 @@ const repaints = [];
 /** A frame with axes, a canvas to draw on and one above it for what follows the pointer. */
 class Plot {
   constructor(height, label, margin = {}) {
-    this.margin = { left: 82, right: 14, top: 8, bottom: 26, ...margin };
+    this.margin = { left: 88, right: 14, top: 8, bottom: 26, ...margin };
     this.height = height;
     this.width = 0;
     this.root = make("div", { class: "plot", tabindex: 0, role: "application", "aria-label": label, style: `height:${height}px` });

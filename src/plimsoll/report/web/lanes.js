@@ -8,7 +8,7 @@ class LanesChart extends Plot {
   constructor(subject, axis) {
     const sets = [["predicted", subject.predicted]];
     if (subject.measured) sets.push(["measured", subject.measured]);
-    super(sets.length * (3 * (LANE + LANE_GAP) + 26) + 34, "Queues over time", { left: 104 });
+    super(sets.length * (3 * (LANE + LANE_GAP) + 26) + 34, "Queues over time");
     this.subject = subject;
     this.axis = axis;
     this.rows = [];
@@ -56,6 +56,7 @@ class LanesChart extends Plot {
     const fill = [colours.get("persistent"), colours.get("activation"), colours.get("gradient")][queue];
     const again = colours.get("recomputed");
     const busy = new Float64Array(this.width);
+    const busyAgain = new Float64Array(this.width);
     const [from, to] = [scale.invert(0), scale.invert(this.width)];
     const visit = (c, shift) => {
       const start = lanes.start[c] + shift;
@@ -63,13 +64,13 @@ class LanesChart extends Plot {
       if (end <= from || start >= to || end <= 0 || start >= lanes.iteration) return;
       const x0 = Math.max(0, scale(Math.max(0, start)));
       const x1 = Math.min(this.width, scale(Math.min(end, lanes.iteration)));
+      const replay = queue === 0 && s.columns["op.replay"][s.columns["command.target"][c]];
       if (x1 - x0 < 2) {
         for (let x = Math.floor(x0); x <= Math.min(this.width - 1, Math.floor(x1)); ++x) {
-          busy[x] += Math.max(0, Math.min(x + 1, x1) - Math.max(x, x0));
+          (replay ? busyAgain : busy)[x] += Math.max(0, Math.min(x + 1, x1) - Math.max(x, x0));
         }
         return;
       }
-      const replay = queue === 0 && s.columns["op.replay"][s.columns["command.target"][c]];
       context.fillStyle = replay ? again : fill;
       context.fillRect(x0, y + 1, x1 - x0, LANE - 2);
       context.fillStyle = colours.get("card");
@@ -81,10 +82,15 @@ class LanesChart extends Plot {
       if (lanes.end[c] > lanes.iteration) visit(c, -lanes.iteration);
       if (lanes.start[c] < 0) visit(c, lanes.iteration);
     }
-    context.fillStyle = fill;
-    for (let x = 0; x < this.width; ++x) {
-      const share = Math.min(1, busy[x]);
-      if (share > 0.004) context.fillRect(x, y + LANE - 1 - share * (LANE - 2), 1, share * (LANE - 2));
+    // Ops that run again are stacked on those that run for the first time.
+    const below = new Float64Array(this.width);
+    for (const [share, colour] of [[busy, fill], [busyAgain, again]]) {
+      context.fillStyle = colour;
+      for (let x = 0; x < this.width; ++x) {
+        const height = Math.min(1 - below[x], share[x]) * (LANE - 2);
+        if (height > 0.1) context.fillRect(x, y + LANE - 1 - below[x] * (LANE - 2) - height, 1, height);
+        below[x] = Math.min(1, below[x] + share[x]);
+      }
     }
   }
 

@@ -15,7 +15,7 @@ function showSubject(s, curve) {
   const lanes = new LanesChart(s, axis);
   makeSection("lanes", "Queues", make("p", { class: "caption" },
     `${s.measured ? "Predicted above measured. " : "As predicted. "}Commands narrower than two pixels are drawn together: the height of a column is the share of its time in which the queue is busy. A tick above the lane marks short stalls. Point at a command to see what it waits for.`),
-  makeHint(false), lanes.root, lanesLegend(s), makeAlternative(() => lanesAsText(s)));
+  lanes.root, lanesLegend(s), makeAlternative(() => lanesAsText(s)));
 
   const table = new DecisionTable(s, (variable) => {
     document.getElementById("map").scrollIntoView({ block: "start" });
@@ -50,7 +50,7 @@ function makeMapSection(s, axis) {
       count.textContent = found === null ? "" : `${formatCount(found)} variables found`;
     } });
   makeSection("map", "Address map", make("p", { class: "caption" },
-    `Time across, addresses up: a rectangle for each of the ${formatCount(s.rectangles.count)} residencies, from the first to the last command that touches it. All of them are drawn, none smaller than a pixel; where several share one, the smallest is on top.`),
+    `Time across, addresses up: a rectangle for each of the ${formatCount(s.rectangles.count)} residencies, from the first to the last command that touches it. All of them are drawn: what is smaller than a pixel is mixed into it, the paler the less of it it takes.`),
   makeHint(true),
   make("div", { class: "tools" }, make("label", {}, "search", search), count, make("span", { class: "count" }, "colour by"), ...buttons,
     make("button", { type: "button", id: "map-reset", onclick: () => axis.reset(map) }, "show all")),

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where memory goes, and what becomes of variables.
+#include "plimsoll/report/memory_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plimsoll/report/decisions.h"
+#include "plimsoll/report/sparkline.h"
+#include "plimsoll/report/subject_for_test.h"
+
+namespace plimsoll::report {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(MemoryViewTest, ARectangleLastsFromTheFirstToTheLastOfItsCommands) {
+  const Subject subject = SwappingSubject();
+  const std::vector<Rectangle> r = ListRectangles(subject);
+  ASSERT_EQ(r.size(), 4U);
+  const auto span = [&](std::size_t k) { return std::pair(r[k].begin_ns, r[k].end_ns); };
+  EXPECT_EQ(span(0), std::pair(Nanoseconds{0}, Nanoseconds{44000}));      // Never leaves.
+  EXPECT_EQ(span(1), std::pair(Nanoseconds{0}, Nanoseconds{14000}));      // Up to its copy out.
+  EXPECT_EQ(span(2), std::pair(Nanoseconds{30000}, Nanoseconds{44000}));  // From its copy in.
+  EXPECT_EQ(span(3), std::pair(Nanoseconds{14000}, Nanoseconds{30000}));
+}
+
+TEST(MemoryViewTest, StepsSayLoadAndHighestAddress) {
+  const Subject subject = SwappingSubject();
+  const auto steps = ListSteps(subject, ListRectangles(subject));
+  for (const MemoryStep& step : steps) EXPECT_EQ(step.load_bytes, 10);
+  EXPECT_EQ(steps.front().time_ns, 0);
+  EXPECT_EQ(steps.front().top_bytes, 10);
+}
+
+TEST(MemoryViewTest, WithoutAPlanEverythingIsThere) {
+  const Subject subject = SwappingSubject();
+  EXPECT_THAT(LoadByOp(subject.recorded), ElementsAre(10, 15, 10));
+  const auto steps = ListStepsWithout(subject);
+  ASSERT_EQ(steps.size(), 3U);
+  EXPECT_EQ(steps[1].time_ns, 14000);
+  EXPECT_EQ(steps[1].load_bytes, 15);
+}
+
+TEST(DecisionsTest, SaysWhatBecomesOfEachVariableAndWhatItCosts) {
+  const std::vector<DecisionRow> rows = ListDecisions(SwappingSubject());
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].choice, Choice::kKept);
+  EXPECT_EQ(rows[1].choice, Choice::kSwapped);
+  EXPECT_EQ(rows[1].reason, Reason::kWaitedFor);
+  EXPECT_EQ(rows[1].gap_ns, 26000);
+  EXPECT_EQ(rows[1].copies_ns, 10000);
+  EXPECT_EQ(rows[1].stall_ns, 10000);
+  EXPECT_EQ(rows[2].choice, Choice::kKept);
+  EXPECT_EQ(rows[2].reason, Reason::kAlwaysInUse);
+}
+
+TEST(DecisionsTest, WithoutALimitEverythingStays) {
+  Subject subject = SwappingSubject();
+  subject.figures.limit_bytes.reset();
+  EXPECT_EQ(ListDecisions(subject)[2].reason, Reason::kNoLimit);
+}
+
+TEST(SparklineTest, ShowsTheHighestOfEachColumn) {
+  const std::vector<MemoryStep> steps = {{0, 10, 10}, {50, 80, 80}, {75, 0, 0}};
+  EXPECT_EQ(DrawSparkline(steps, 100, 80, 4), "▁▁█ ");
+  EXPECT_EQ(DrawSparkline({}, 0, 0, 3), "   ");
+}
+
+TEST(SparklineTest, TheTerminalGetsASmallVersion) {
+  const std::string text = RenderForTerminal(SwappingSubject());
+  EXPECT_NE(text.find("Trains in 10 B instead of 15 B"), std::string::npos) << text;
+  EXPECT_NE(text.find("without a plan"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace plimsoll::report
