@@ -15,15 +15,18 @@
 #include "cli/model_input.h"
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
+#include "cli/report_subject.h"
 #include "cli/timeline_file.h"
 #include "cli/train_log.h"
 #include "cli/trainee.h"
 #include "cli/training_device.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
+#include "plimsoll/base/file.h"
 #include "plimsoll/exec/managed_device.h"
 #include "plimsoll/exec/plain_device.h"
 #include "plimsoll/plan/plan_file.h"
+#include "plimsoll/report/page.h"
 #include "plimsoll/trace/writer.h"
 
 namespace plimsoll::cli {
@@ -52,6 +55,7 @@ struct Options {
   std::optional<std::string> trace_out;
   std::optional<std::string> plan_out;
   std::optional<std::string> timeline_out;
+  std::optional<std::string> report;
   bool json = false;
 };
 
@@ -87,7 +91,7 @@ class Run {
     while (log_.size() < options_.steps && !interrupt.requested()) Step();
     line_.End();
     if (interrupt.requested()) fmt::print(stderr, "plimsoll: interrupted\n");
-    if (options_.timeline_out) WriteTimeline();
+    if (measures_timeline()) WriteTimeline();
     Report();
     if (options_.save) trainee_->Save(*options_.save);
     WriteFiles();
@@ -118,13 +122,16 @@ class Run {
 
   /// Refuses at once what could not be written in the end.
   void CheckOutputs() const {
-    const bool wants_plan = options_.trace_out || options_.plan_out || options_.timeline_out;
+    const bool wants_plan = options_.trace_out || options_.plan_out || measures_timeline();
     if (options_.trainee.keeps_batch && options_.evaluate_every > 0) {
       throw CLI::ValidationError("--keep-batch", "leaves no batch for --evaluate-every");
     }
     if (wants_plan && ((!options_.limit && !open_.is_gpu) || options_.plain)) {
-      throw CLI::ValidationError("--trace-out, --plan-out, --timeline-out",
+      throw CLI::ValidationError("--trace-out, --plan-out, --timeline-out, --report",
                                  "need a --limit to plan for, without --plain");
+    }
+    if (options_.report && !report::HasPage()) {
+      throw CLI::ValidationError("--report", "this build has no HTML report: node-d3 is missing");
     }
     if ((options_.save || options_.load) && !trainee_->has_checkpoints()) {
       throw CLI::ValidationError("--save, --load", "this model has no checkpoints");
@@ -194,7 +201,7 @@ class Run {
 
   void Step() {
     // The last one but one, so that all of its copies have been issued when it is looked at.
-    const bool measures = options_.timeline_out && log_.size() == options_.steps - 2;
+    const bool measures = measures_timeline() && log_.size() == options_.steps - 2;
     if (measures && managed_ != nullptr) managed_->MeasureNextIteration();
     trainee_->Prepare();
     const Stopwatch watch;
@@ -254,11 +261,25 @@ class Run {
       fmt::print(stderr,
                  "plimsoll: no iteration was served by a plan from one end to the other: "
                  "{} is not written; take more steps\n",
-                 *options_.timeline_out);
+                 options_.timeline_out ? *options_.timeline_out : *options_.report);
       return;
     }
-    cli::WriteTimeline(*options_.timeline_out, served()->plan(), served()->predicted(), *measured);
+    if (options_.timeline_out) {
+      cli::WriteTimeline(*options_.timeline_out, served()->plan(), served()->predicted(),
+                         *measured);
+    }
+    if (options_.report) WriteReport(*measured);
   }
+
+  void WriteReport(const sim::Timeline& measured) const {
+    SubjectFacts facts;
+    facts.name = trainee_->name();
+    facts.metadata = Json({{"model", trainee_->Describe()}, {"device", options_.device}}).dump();
+    facts.measured = measured;
+    const report::Subject subject = MakeSubject(served()->plan(), facts);
+    WriteFileWhole(*options_.report, report::RenderPage({&subject}, std::nullopt));
+  }
+  bool measures_timeline() const { return options_.timeline_out || options_.report; }
 
   /// A plan that is missing is no reason to lose what was trained.
   void WriteFiles() {
@@ -415,6 +436,8 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--plan-out", options->plan_out, "Write the plan here");
   command->add_option("--timeline-out", options->timeline_out,
                       "Write when every command ran, predicted and measured, as CSV");
+  command->add_option("--report", options->report,
+                      "Write an HTML report of the plan and of a measured iteration here");
   command->add_flag("--json", options->json, "Print an object in the end, and nothing else");
   command->callback([options, &exit_code] { exit_code = Run(*options).Train(); });
 }

@@ -29,7 +29,8 @@ say "2. There is half of that.   plimsoll train ${network[*]} --limit 50% --plai
 
 say "3. The same under the line.   plimsoll train ${network[*]} --limit 50%"
 "$plimsoll" train "${network[@]}" --limit 50% --evaluations 200 \
-  --trace-out "$out/resnet20.trace.gz" --plan-out "$out/resnet20.plan"
+  --trace-out "$out/resnet20.trace.gz" --plan-out "$out/resnet20.plan" \
+  --timeline-out "$out/resnet20.csv"
 
 say "4. Are those the same numbers?   the losses of both runs, bit for bit"
 "$plimsoll" train "${network[@]}" --limit 50% --evaluations 200 --json >"$out/limited.json"
@@ -57,3 +58,7 @@ JSON
 say "7. And a ResNet-50 on an H200, from a recording?   plimsoll curve data/traces/resnet50_b64.trace.gz"
 "$plimsoll" curve data/traces/resnet50_b64.trace.gz --planners joint,autoswap-bo \
   --limits 80%,60%,50%,40% --budget 2
+
+say "8. Look at it.   plimsoll report $out/resnet20.plan --measured $out/resnet20.csv"
+"$plimsoll" report "$out/resnet20.plan" --measured "$out/resnet20.csv" \
+  --trace "$out/resnet20.trace.gz" --out "$out/resnet20.html" && echo "open $PWD/$out/resnet20.html in a browser"

@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build python3
   libfmt-dev zlib1g-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
-  libxxhash-dev libdnnl-dev ocl-icd-opencl-dev
+  libxxhash-dev libdnnl-dev ocl-icd-opencl-dev node-d3
   libgtest-dev libgmock-dev librapidcheck-dev
 )
 
