@@ -58,6 +58,8 @@ async function surface(page, section) {
   await page.evaluate((id) => document.getElementById(id).scrollIntoView(), section);
   return { canvas, box: await canvas.boundingBox() };
 }
+/** Units are kept with their numbers by spaces that do not break. */
+const headline = async (page) => (await page.locator("#headline").innerText()).replaceAll("\u00a0", " ");
 const tipText = (page) => page.locator("#tip").innerText();
 const pixels = (page, section) => page.locator(`#${section} canvas.base`).first().evaluate((c) => c.toDataURL());
 const ticks = (page, section) => page.locator(`#${section} .plot svg g:first-of-type .tick text`).allTextContents();
@@ -71,7 +73,7 @@ for (const name of reports) {
     const figures = figuresOf(name);
     const embedded = await page.locator("#figures").evaluate((e) => JSON.parse(e.textContent)[0]);
     assert.deepEqual(embedded, figures);
-    assert.equal(await page.locator("#headline").innerText(), figures.headline);
+    assert.equal(await headline(page), figures.headline);
     const sections = ["figures-section", "memory", "map", "lanes", "decisions"];
     for (const id of sections) assert.equal(await page.locator(`#${id}`).count(), 1, id);
     const bytes = (n) => { let k = 0; while (n >= 1024 && k < 6) { n /= 1024; ++k; } return k === 0 ? `${n} B` : `${n.toFixed(2)} ${["B", "KiB", "MiB", "GiB", "TiB"][k]}`; };
@@ -248,7 +250,7 @@ test("two plans stand side by side and can be switched", { skip: !has("compare")
   assert.equal(embedded.length, 2);
   assert.equal(await page.locator("#compare .plot").count(), 4);
   await page.click("#subject-1");
-  assert.equal(await page.locator("#headline").innerText(), embedded[1].headline);
+  assert.equal(await headline(page), embedded[1].headline);
   await close(page);
 });
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/report/memory_view.h"
@@ -17,10 +18,8 @@ std::string Quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-/// Times are in microseconds, with all their digits.
-std::string Microseconds(Nanoseconds ns) {
-  return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", std::abs(ns) / 1000, std::abs(ns) % 1000);
-}
+/// Times are in microseconds, with all their digits. REQUIRES: not negative.
+std::string Microseconds(Nanoseconds ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
 constexpr int kStallTrack = plan::kQueues;
 
@@ -47,6 +46,10 @@ class Writer {
   }
 
   void AddProcess(int process, const std::string& name, const Lanes& lanes) {
+    // Copies may have begun in the iteration before, but no time may be negative.
+    origin_ns_ = 0;
+    for (const Nanoseconds start : lanes.times.start_ns) origin_ns_ = std::min(origin_ns_, start);
+    for (const StallMark& stall : lanes.stalls) origin_ns_ = std::min(origin_ns_, stall.start_ns);
     Name(process, "process_name", 0, fmt::format("{}, {}", subject_.figures.name, name));
     for (int q = 0; q < plan::kQueues; ++q) {
       Name(process, "thread_name", q + 1, std::string(plan::Name(static_cast<plan::Queue>(q))));
@@ -85,8 +88,9 @@ class Writer {
     }
     Add(fmt::format(
         R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"cat":"{}","args":{{{}}}}})",
-        process, thread, Microseconds(start), Microseconds(lanes.times.end_ns[At(c)] - start),
-        Quoted(NameOf(c)), plan::Name(command.queue), detail));
+        process, thread, Microseconds(start - origin_ns_),
+        Microseconds(lanes.times.end_ns[At(c)] - start), Quoted(NameOf(c)),
+        plan::Name(command.queue), detail));
     for (const plan::Wait& wait : command.waits) {
       if (wait.lag == 0 && plan_.commands[At(wait.command)].queue != command.queue) {
         AddArrow(process, lanes, wait.command, c);
@@ -100,8 +104,8 @@ class Writer {
     const auto end = [&](const char* phase, plan::CommandIndex c, Nanoseconds time) {
       Add(fmt::format(
           R"({{"ph":"{}","pid":{},"tid":{},"ts":{},"id":{},"name":"waits","cat":"wait","bp":"e"}})",
-          phase, process, static_cast<int>(plan_.commands[At(c)].queue) + 1, Microseconds(time),
-          arrows_));
+          phase, process, static_cast<int>(plan_.commands[At(c)].queue) + 1,
+          Microseconds(time - origin_ns_), arrows_));
     };
     end("s", from, lanes.times.start_ns[At(from)]);
     end("f", to, lanes.times.start_ns[At(to)]);
@@ -115,15 +119,15 @@ class Writer {
     const std::string awaited = stall.awaited < 0 ? "" : NameOf(stall.awaited);
     Add(fmt::format(
         R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":"{}","cat":"stall","args":{{"op":{},"for":{}}}}})",
-        process, kStallTrack + 1, Microseconds(stall.start_ns), Microseconds(stall.length_ns), name,
-        Quoted(NameOf(stall.command)), Quoted(awaited)));
+        process, kStallTrack + 1, Microseconds(stall.start_ns - origin_ns_),
+        Microseconds(stall.length_ns), name, Quoted(NameOf(stall.command)), Quoted(awaited)));
   }
 
   void AddCounters() {
     const CommandTimes& times = subject_.predicted.times;
     const auto add = [&](const char* name, Nanoseconds time, Bytes bytes) {
       Add(fmt::format(R"({{"ph":"C","pid":1,"ts":{},"name":"{}","args":{{"bytes":{}}}}})",
-                      Microseconds(time), name, bytes));
+                      Microseconds(time - origin_ns_), name, bytes));
     };
     for (const MemoryStep& step : ListSteps(subject_, ListRectangles(subject_))) {
       add("load", step.time_ns, step.load_bytes);
@@ -142,6 +146,7 @@ class Writer {
   const plan::Plan& plan_;
   std::string events_;
   std::int64_t arrows_ = 0;
+  Nanoseconds origin_ns_ = 0;  // Of the process that is being written; 0 or less.
 };
 
 }  // namespace

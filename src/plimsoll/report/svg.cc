@@ -55,6 +55,14 @@ std::string Short(double value) {
   return text == "-0" ? "0" : text;
 }
 
+/// A round size without what is behind its point.
+std::string ByteTick(Bytes bytes) {
+  std::string text = FormatBytes(bytes);
+  const std::size_t zeros = text.find(".00 ");
+  if (zeros != std::string::npos) text.erase(zeros, 3);
+  return text;
+}
+
 class Drawing {
  public:
   Drawing(const Subject& subject, std::size_t most_rectangles)
@@ -164,7 +172,7 @@ class Drawing {
       out_ += fmt::format(
           "<path d=\"M{0} {1}h-4\" stroke=\"#888\"/><text x=\"{2}\" y=\"{3}\" "
           "text-anchor=\"end\">{4}</text>\n",
-          Short(kLeft), Short(y), Short(kLeft - 7), Short(y + 4), FormatBytes(tick));
+          Short(kLeft), Short(y), Short(kLeft - 7), Short(y + 4), ByteTick(tick));
     }
   }
 
@@ -204,14 +212,23 @@ class Drawing {
     return result;
   }
 
-  void DrawMap() {
-    const bool together = rectangles_.size() > most_rectangles_;
-    const std::vector<std::string> paths = together ? CellPaths() : RectanglePaths();
+  void DrawPaths(const std::vector<std::string>& paths, const char* stroke_width) {
     for (std::size_t k = 0; k < paths.size(); ++k) {
       if (paths[k].empty()) continue;
       const Look& look = looks()[k];
       out_ += fmt::format("<path d=\"{}\" fill=\"url(#{})\" stroke=\"{}\" stroke-width=\"{}\"/>\n",
-                          paths[k], look.name, look.dark, together ? "0" : "0.3");
+                          paths[k], look.name, look.dark, stroke_width);
+    }
+  }
+
+  void DrawMap() {
+    const bool together = rectangles_.size() > most_rectangles_;
+    if (together) {
+      DrawPaths(CellPaths(), "0");
+    } else {
+      // A border would make what is thin look thicker than it is.
+      DrawPaths(RectanglePaths(true), "0");
+      DrawPaths(RectanglePaths(false), "0.3");
     }
     DrawFrame(kMapTop, kMapHeight, top_bytes_, "addresses over time");
     if (together) {
@@ -238,12 +255,13 @@ class Drawing {
     }
   }
 
-  std::vector<std::string> RectanglePaths() const {
+  std::vector<std::string> RectanglePaths(bool thin) const {
     std::vector<std::string> paths(looks().size());
     const std::vector<std::size_t> look = LooksOf();
     ForEachPart([&](const Rectangle& r, Nanoseconds begin, Nanoseconds end, Bytes high) {
-      const double width = std::max(0.2, X(end) - X(begin));
-      const double height = std::max(0.2, MapY(r.offset) - MapY(high));
+      const double width = std::max(0.1, X(end) - X(begin));
+      const double height = std::max(0.1, MapY(r.offset) - MapY(high));
+      if (thin != (width < 1 || height < 1)) return;
       paths[look[At(r.variable)]] +=
           fmt::format("M{} {}h{}v{}h-{}z", Short(X(begin)), Short(MapY(high)), Short(width),
                       Short(height), Short(width));

@@ -3,7 +3,7 @@ const QUEUES = ["compute", "copy-out", "copy-in"];
 const KINDS = ["persistent", "activation", "gradient", "temporary", "workspace"];
 const PHASES = ["forward", "backward", "update"];
 const CHOICES = ["kept", "swapped", "recomputed", "both"];
-const STALL_REASONS = ["waits for data", "waits for memory", "waits for something else"];
+const STALL_REASONS = ["waits for data", "waits for memory", "waits for nothing that the plan names"];
 const STALL_LETTERS = ["D", "M", "?"];
 
 /** As FormatBytes() in base/bytes.h. */
@@ -25,6 +25,9 @@ function formatTime(ns) {
 
 function formatPercent(fraction) { return `${(100 * fraction).toFixed(1)} %`; }
 function formatCount(count) { return count.toLocaleString("en-US"); }
+
+/** Keeps numbers and their units on one line. */
+function keepUnits(text) { return text.replace(/(\d) (%|[KMGTPE]?i?B\b|[mnµ]?s\b)/g, "$1\u00a0$2"); }
 
 /** Makes any text one that can be looked at: control characters as pictures, long ones cut and said so. */
 function showText(text, most = 80) {

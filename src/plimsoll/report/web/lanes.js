@@ -285,6 +285,8 @@ function lanesLegend(subject) {
   if (subject.figures.replays > 0) entries.splice(1, 0, [makeSwatch("recomputed", 0), "↻ ops that run again"]);
   const letter = (text) => make("b", { style: "color:var(--stall)" }, text);
   entries.push([makeSwatch("stall-fill", 1), "stall:"], [letter("D"), "waits for data to come back"], [letter("M"), "waits for memory to be freed"]);
+  const unnamed = (lanes) => lanes !== null && lanes.stalls.some((stall) => stall.reason === 2);
+  if (unnamed(subject.predicted) || unnamed(subject.measured)) entries.push([letter("?"), "waits for nothing that the plan names"]);
   return makeLegend(...entries);
 }
 

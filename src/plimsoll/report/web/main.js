@@ -74,7 +74,7 @@ async function main() {
   const show = (k) => {
     repaints.length = 0;
     document.getElementById("main").replaceChildren();
-    document.getElementById("headline").textContent = figures[k].headline;
+    document.getElementById("headline").textContent = keepUnits(figures[k].headline);
     buttons.forEach((button, b) => button.setAttribute("aria-pressed", String(b === k)));
     showSubject(subjects[k], k === 0 ? curve : null);
     if (subjects.length > 1) makeCompare(subjects);
