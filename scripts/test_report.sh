@@ -50,6 +50,9 @@ report run "$out/run.plan" --measured "$out/run.csv"
 large=$traces/resnet1517_b32.trace.gz
 [ -e "$large" ] || large=data/traces/sdresnet110_cifar_b100.trace.gz
 report large "$large" --limit 60% --planner autoswap-aoa
+# Eighty thousand rectangles, for the benchmark.
+"$plimsoll" generate network --layers 7600 --iterations 3 --seed 1 -o "$out/many.trace"
+report many "$out/many.trace"
 
 # Names that are markup, scripts, very long, or made of what cannot be seen.
 python3 - "$out/hostile.trace" <<'PYTHON'

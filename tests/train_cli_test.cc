@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/report/page.h"
 #include "tests/cli_for_test.h"
 
 namespace plimsoll {
@@ -82,6 +83,18 @@ TEST_F(TrainCliTest, WhatItWritesOthersRead) {
   EXPECT_EQ(summary.exit_code, 0) << summary.err;
   EXPECT_TRUE(json::parse(summary.out).at("repeats"));
   EXPECT_NE(Read("r.csv").find("measured_end_ns"), std::string::npos);
+  const Result report = Run("report " + plan + " --trace " + trace + " --measured " + timeline +
+                            " --format svg -o " + Path("r.svg") + " --json");
+  ASSERT_EQ(report.exit_code, 0) << report.err;
+  const json figures = json::parse(report.out);
+  EXPECT_GT(figures.at("iteration_ns_measured"), 0);
+  EXPECT_NE(figures.at("headline").get<std::string>().find("when measured"), std::string::npos);
+}
+
+TEST_F(TrainCliTest, ReportsOnItself) {
+  if (!report::HasPage()) GTEST_SKIP() << "built without d3";
+  Train("--limit 60% --report " + Path("r.html"));
+  EXPECT_NE(Read("r.html").find("when measured"), std::string::npos);
 }
 
 TEST_F(TrainCliTest, ACheckpointGoesOnWhereItWasLeft) {

@@ -290,7 +290,7 @@ test("light and dark follow the system and the switch; nothing is wider than the
   }
 });
 
-for (const name of ["resnet50", "large"].filter(has)) {
+for (const name of ["resnet50", "large", "many"].filter(has)) {
   test(`benchmark of ${name}: first paint, and frames while the address map is panned`, async () => {
     const page = await open(name);
     const times = await page.evaluate(() => ({
