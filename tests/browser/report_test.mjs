@@ -220,7 +220,7 @@ test("keyboard alone reaches charts and table; charts have a text alternative", 
   assert.equal(await page.locator("#tip").isHidden(), true);
   for (const id of ["memory", "map", "lanes"]) {
     await page.locator(`#${id} summary`).click();
-    assert.ok(await page.locator(`#${id} details table tr`).count() > 2, id);
+    await page.locator(`#${id} details table tr`).nth(2).waitFor();
   }
   await close(page);
 });
@@ -302,16 +302,22 @@ for (const name of ["resnet50", "large", "many"].filter(has)) {
     await canvas.click();
     await page.mouse.wheel(0, -500);
     await settle(page);
-    await page.evaluate(() => {
-      window.frames_ = [];
-      let last = performance.now();
-      const tick = (now) => { window.frames_.push(now - last); last = now; window.sampling_ = requestAnimationFrame(tick); };
-      requestAnimationFrame((now) => { last = now; window.sampling_ = requestAnimationFrame(tick); });
-    });
+    // A drag that moves at every frame, so that every frame is drawn anew.
     await page.mouse.down();
-    for (let k = 0; k < 150; ++k) await page.mouse.move(box.x + box.width / 2 + 250 * Math.sin(k / 12), box.y + box.height / 2 + 60 * Math.cos(k / 12));
+    const frames = await page.evaluate(({ x, y }) => new Promise((done) => {
+      const times = [];
+      let last = 0;
+      let k = 0;
+      const tick = (now) => {
+        if (last > 0) times.push(now - last);
+        last = now;
+        if (++k > 120) return done(times.sort((a, b) => a - b));
+        window.dispatchEvent(new MouseEvent("mousemove", { clientX: x + 250 * Math.sin(k / 12), clientY: y + 60 * Math.cos(k / 12), view: window, bubbles: true }));
+        requestAnimationFrame(tick);
+      };
+      requestAnimationFrame(tick);
+    }), { x: box.x + box.width / 2, y: box.y + box.height / 2 });
     await page.mouse.up();
-    const frames = await page.evaluate(() => { cancelAnimationFrame(window.sampling_); return window.frames_.sort((a, b) => a - b); });
     const at = (share) => frames[Math.floor(share * (frames.length - 1))].toFixed(1);
     const size = fs.statSync(path.join(folder, `${name}.html`)).size;
     const { residencies } = figuresOf(name);

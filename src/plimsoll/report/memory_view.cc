@@ -210,6 +210,10 @@ std::vector<plan::OpIndex> FindMakers(const plan::Problem& problem) {
   };
   for (std::size_t k = 0; k < problem.ops.size(); ++k) note(problem.writes(problem.ops[k]), k);
   for (std::size_t k = 0; k < problem.ops.size(); ++k) note(problem.reads(problem.ops[k]), k);
+  const std::vector<std::vector<plan::Access>> accesses = plan::ListAccesses(problem);
+  for (std::size_t v = 0; v < makers.size(); ++v) {
+    if (makers[v] < 0 && !accesses[v].empty()) makers[v] = accesses[v].front().op;
+  }
   return makers;
 }
 

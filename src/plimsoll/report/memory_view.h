@@ -46,8 +46,8 @@ std::vector<plan::CommandIndex> CommandsOfOps(const plan::Plan& plan);
 plan::OpIndex SourceOf(const plan::Plan& plan, plan::OpIndex op);
 bool IsReplay(const plan::Plan& plan, plan::OpIndex op);
 
-/// Returns for each variable of the plan the first op that writes it, or else reads it; -1 if no op
-/// names it.
+/// Returns for each variable of the plan the first op that writes it, or else reads it, or else the
+/// op whose scratch it is; -1 if there is none.
 std::vector<plan::OpIndex> FindMakers(const plan::Problem& problem);
 
 /// Returns the load without a plan at the times of the plan: a step at each recorded op.

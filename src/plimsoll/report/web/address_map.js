@@ -10,6 +10,52 @@ const COLOURINGS = {
 /** What is smaller than a pixel is mixed in by the share of it that it takes, and at least by this. */
 const LEAST_SHARE = 0.05;
 
+/**
+ * Rectangles that are less than a pixel high. Of each row of pixels, it is noted where the share of a
+ * colour rises and falls; then all of them are mixed in at once, however many there are.
+ */
+class ThinRectangles {
+  constructor(image) {
+    this.image = image;
+    this.changes = [];  // By colour, made when it is first met.
+    this.rows = new Uint8Array(image.height);
+  }
+
+  add(colour, y, x0, x1, share) {
+    const stride = this.image.width + 1;
+    if (!this.changes[colour]) this.changes[colour] = new Float32Array(stride * this.image.height);
+    const changes = this.changes[colour];
+    changes[y * stride + x0] += share;
+    changes[y * stride + x1] -= share;
+    this.rows[y] = 1;
+  }
+
+  /** Mixes all of them in, and forgets them. */
+  mix(colours) {
+    for (let colour = 0; colour < colours.length; ++colour) {
+      if (!this.changes[colour]) continue;
+      for (let y = 0; y < this.image.height; ++y) if (this.rows[y]) this.mixRow(this.changes[colour], y, colours[colour]);
+    }
+    this.rows.fill(0);
+  }
+
+  mixRow(changes, y, colour) {
+    const { width } = this.image;
+    let share = 0;
+    let from = 0;
+    // Runs of equal shares are mixed in as one.
+    for (let x = 0; x <= width; ++x) {
+      const change = changes[y * (width + 1) + x];
+      if (change === 0 && x < width) continue;
+      changes[y * (width + 1) + x] = 0;
+      const parts = Math.round(256 * Math.min(1, share));
+      if (parts > 0 && x > from) blendRectangle(this.image, from, y, x, y + 1, colour, parts);
+      share += change;
+      from = x;
+    }
+  }
+}
+
 class AddressMap extends Plot {
   constructor(subject, axis, { height = 460, most = null, colouring = "kind" } = {}) {
     super(height, "Address map: time across, addresses up");
@@ -31,9 +77,10 @@ class AddressMap extends Plot {
   /** The largest first, so that what is small is drawn above. */
   sortRectangles() {
     const r = this.subject.rectangles;
-    const area = (k) => (r.high[k] - r.low[k]) * (r.end[k] - r.begin[k]);
-    const areas = Float64Array.from({ length: r.count }, (_, k) => area(k));
+    const areas = Float64Array.from({ length: r.count }, (_, k) => (r.high[k] - r.low[k]) * (r.end[k] - r.begin[k]));
     this.order = Uint32Array.from({ length: r.count }, (_, k) => k).sort((a, b) => areas[b] - areas[a]);
+    const inOrder = (values) => Float64Array.from(this.order, (k) => values[k]);
+    this.sorted = { begin: inOrder(r.begin), end: inOrder(r.end), low: inOrder(r.low), high: inOrder(r.high), variable: Uint32Array.from(this.order, (k) => r.variable[k]) };
   }
 
   upScale() {
@@ -85,6 +132,15 @@ class AddressMap extends Plot {
     this.drawTime = performance.now() - begun;
   }
 
+  /** Which colour of the palette each variable has. */
+  looks() {
+    if (this.looksFor !== this.colouring) {
+      this.lookOf = Uint8Array.from(this.subject.choice, (_, v) => COLOURINGS[this.colouring].of(this.subject, v));
+      this.looksFor = this.colouring;
+    }
+    return this.lookOf;
+  }
+
   palette() {
     const way = COLOURINGS[this.colouring];
     const plot = colours.pixel("plot");
@@ -97,39 +153,48 @@ class AddressMap extends Plot {
 
   drawRectangles(across) {
     const s = this.subject;
-    const r = s.rectangles;
+    const r = this.sorted;
     const palette = this.palette();
-    const of = COLOURINGS[this.colouring].of;
+    const lookOf = this.looks();
     const { width, height } = this.image;
-    const ratio = this.ratio;
-    const perNs = (across(1e6) - across(0)) / 1e6 * ratio;
-    const left = across(0) * ratio;
-    const up = this.upScale();
-    const bottom = up(0) * ratio;
-    const perByte = this.plotHeight * this.zoomUp / this.most * ratio;
+    const perNs = (across(1e6) - across(0)) / 1e6 * this.ratio;
+    const left = across(0) * this.ratio;
+    const bottom = this.upScale()(0) * this.ratio;
+    const perByte = this.plotHeight * this.zoomUp / this.most * this.ratio;
     const period = s.iteration * perNs;
-    for (const k of this.order) {
+    if (!this.thin || this.thin.image !== this.image) this.thin = new ThinRectangles(this.image);
+    const thin = this.thin;
+    const part = (from, to, y0, y1, tall, look, faded) => {
+      const start = Math.round(from);
+      const x0 = Math.max(0, start);
+      const x1 = Math.min(width, Math.max(Math.round(to), start + 1));
+      if (x1 <= x0) return;
+      const wide = Math.min(1, to - from);
+      if (tall < 0.99) return thin.add(look + (faded ? palette.length : 0), y0, x0, x1, Math.max(LEAST_SHARE, tall * wide));
+      const { fill, edge, pale, paleEdge, pattern } = palette[look];
+      if (wide < 0.99) blendRectangle(this.image, x0, y0, x1, y1, faded ? pale : fill, Math.round(256 * Math.max(LEAST_SHARE, wide)));
+      else fillRectangle(this.image, x0, y0, x1, y1, faded ? pale : fill, faded ? paleEdge : edge, faded ? 0 : pattern);
+    };
+    for (let k = 0; k < r.begin.length; ++k) {
       const low = Math.round(bottom - r.low[k] * perByte);
       const y1 = Math.min(height, low);
       const y0 = Math.max(0, Math.min(low - 1, Math.round(bottom - r.high[k] * perByte)));
       if (y1 <= 0 || y0 >= height) continue;
-      const v = r.variable[k];
-      const look = palette[of(s, v)];
-      const faded = this.found !== null && !this.found[v];
       const begin = left + r.begin[k] * perNs;
       const end = left + r.end[k] * perNs;
+      if (end < 0 || (begin > width && r.end[k] <= s.iteration)) continue;
+      const v = r.variable[k];
+      const faded = this.found !== null && !this.found[v];
+      const tall = (r.high[k] - r.low[k]) * perByte;
       // What goes on beyond the end of the iteration does so at its beginning.
-      const parts = r.end[k] > s.iteration ? [[begin, left + period], [left, end - period]] : [[begin, end]];
-      for (const [from, to] of parts) {
-        const start = Math.round(from);
-        const x0 = Math.max(0, start);
-        const x1 = Math.min(width, Math.max(Math.round(to), start + 1));
-        if (x1 <= x0) continue;
-        const share = Math.min(1, (r.high[k] - r.low[k]) * perByte) * Math.min(1, to - from);
-        if (share < 0.99) blendRectangle(this.image, x0, y0, x1, y1, faded ? look.pale : look.fill, Math.round(256 * Math.max(LEAST_SHARE, share)));
-        else fillRectangle(this.image, x0, y0, x1, y1, faded ? look.pale : look.fill, faded ? look.paleEdge : look.edge, faded ? 0 : look.pattern);
+      if (r.end[k] > s.iteration) {
+        part(begin, left + period, y0, y1, tall, lookOf[v], faded);
+        part(left, end - period, y0, y1, tall, lookOf[v], faded);
+      } else {
+        part(begin, end, y0, y1, tall, lookOf[v], faded);
       }
     }
+    thin.mix([...palette.map((look) => look.fill), ...palette.map((look) => look.pale)]);
   }
 
   drawLimit(context) {

@@ -58,13 +58,17 @@ class LanesChart extends Plot {
     const busy = new Float64Array(this.width);
     const busyAgain = new Float64Array(this.width);
     const [from, to] = [scale.invert(0), scale.invert(this.width)];
+    const left = scale(0);
+    const perNs = this.width / (to - from);
+    const replayed = s.columns["op.replay"];
+    const target = s.columns["command.target"];
     const visit = (c, shift) => {
       const start = lanes.start[c] + shift;
       const end = lanes.end[c] + shift;
       if (end <= from || start >= to || end <= 0 || start >= lanes.iteration) return;
-      const x0 = Math.max(0, scale(Math.max(0, start)));
-      const x1 = Math.min(this.width, scale(Math.min(end, lanes.iteration)));
-      const replay = queue === 0 && s.columns["op.replay"][s.columns["command.target"][c]];
+      const x0 = Math.max(0, left + Math.max(0, start) * perNs);
+      const x1 = Math.min(this.width, left + Math.min(end, lanes.iteration) * perNs);
+      const replay = queue === 0 && replayed[target[c]];
       if (x1 - x0 < 2) {
         for (let x = Math.floor(x0); x <= Math.min(this.width - 1, Math.floor(x1)); ++x) {
           (replay ? busyAgain : busy)[x] += Math.max(0, Math.min(x + 1, x1) - Math.max(x, x0));
@@ -110,9 +114,11 @@ class LanesChart extends Plot {
 
   drawStalls(context, row, scale) {
     const narrow = new Float64Array(this.width);
+    const left = scale(0);
+    const perNs = (scale(row.lanes.iteration) - left) / Math.max(1, row.lanes.iteration);
     for (const stall of row.lanes.stalls) {
-      const x0 = scale(Math.max(0, stall.start));
-      const x1 = scale(Math.min(row.lanes.iteration, stall.start + stall.length));
+      const x0 = left + Math.max(0, stall.start) * perNs;
+      const x1 = left + Math.min(row.lanes.iteration, stall.start + stall.length) * perNs;
       if (x1 < 0 || x0 > this.width) continue;
       if (x1 - x0 < 2) {
         const x = Math.floor(Math.max(0, x0));

@@ -10,10 +10,12 @@ function highestByColumn(times, values, scale, width, end) {
   const from = scale.invert(0);
   const to = Math.min(scale.invert(width), end);
   if (times.length === 0) return highest;
+  const left = scale(0);
+  const perNs = (scale(end) - left) / end;
   for (let k = stepAt(times, from); k < times.length && times[k] <= to; ++k) {
     const last = Math.min(k + 1 < times.length ? times[k + 1] : end, to);
-    const x0 = Math.max(0, Math.floor(scale(times[k])));
-    const x1 = Math.min(width - 1, Math.ceil(scale(last)) - 1);
+    const x0 = Math.max(0, Math.floor(left + times[k] * perNs));
+    const x1 = Math.min(width - 1, Math.ceil(left + last * perNs) - 1);
     for (let x = x0; x <= Math.max(x0, x1) && x < width; ++x) {
       if (!(highest[x] >= values[k])) highest[x] = values[k];
     }

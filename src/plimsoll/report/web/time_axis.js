@@ -99,7 +99,7 @@ class TimeAxis {
 /** The sentence that says how a chart is used. */
 function makeHint(map) {
   const keys = (names) => names.map((name) => make("kbd", {}, name));
-  return make("p", { class: "caption" },
+  return make("p", { class: "caption hint" },
     "Drag to pan; Ctrl and wheel zoom, or the wheel alone once the chart was clicked; double click shows all. Keys: ",
     ...keys(["←", "→"]), " pan, ", ...keys(["+", "−"]), " zoom, ", ...keys(["0"]), " all, ", ...keys([",", "."]), " op by op",
     ...(map ? [", ", ...keys(["↑", "↓"]), " addresses, ", ...keys(["PgUp", "PgDn"]), " zoom them"] : []), ".");
