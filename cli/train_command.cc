@@ -274,7 +274,7 @@ class Run {
   void WriteReport(const sim::Timeline& measured) const {
     SubjectFacts facts;
     facts.name = trainee_->name();
-    facts.metadata = Json({{"model", trainee_->Describe()}, {"device", options_.device}}).dump();
+    facts.metadata = Json({{"model", trainee_->Describe()}, {"device", options_.device.device}}).dump();
     facts.measured = measured;
     const report::Subject subject = MakeSubject(served()->plan(), facts);
     WriteFileWhole(*options_.report, report::RenderPage({&subject}, std::nullopt));
