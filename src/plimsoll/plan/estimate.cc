@@ -15,7 +15,8 @@ Nanoseconds Scale(Nanoseconds ns, double by) {
 
 }  // namespace
 
-Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes load_limit_bytes) {
+Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes load_limit_bytes,
+                           Nanoseconds below_ns) {
   script_ = &script;
   machine_ = &machine;
   limit_bytes_ = load_limit_bytes;
@@ -24,6 +25,8 @@ Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes l
   for (Slot slot = 0; slot < ops; ++slot) {
     MakeRoom(slot);
     Await(slot);
+    const Nanoseconds least = now_ns_ + begin_ns_[At(ops)] - begin_ns_[At(slot)];
+    if (least > below_ns) return least;
     const Nanoseconds end = now_ns_ + script.durations_ns[At(slot)];
     BringIn(slot, end);
     now_ns_ = end_ns_[At(slot)] = end;

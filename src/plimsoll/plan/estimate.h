@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "plimsoll/plan/script.h"
@@ -13,8 +14,10 @@ namespace plimsoll::plan {
 /// other one is not. Keeps its buffers from one run to the next.
 class Estimator {
  public:
-  /// Returns how long the iteration takes.
-  Nanoseconds Run(const Script& script, const Machine& machine, Bytes load_limit_bytes);
+  /// Returns how long the iteration takes. Once that is sure to be more than `below_ns`, stops and
+  /// returns something that is.
+  Nanoseconds Run(const Script& script, const Machine& machine, Bytes load_limit_bytes,
+                  Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max());
 
   /// Exits that were needed again before they were gone.
   const std::vector<std::size_t>& useless() const { return useless_; }

@@ -4,9 +4,10 @@
 // in [-1, 1], and the weights are tuned by Bayesian optimisation against the predicted iteration
 // time. The first points are the four scores alone, each with the lower loads that its own planner
 // would try, so that the result is never worse than the best of them. Placing is what takes long;
-// so other weights are judged by a rehearsal, at the load that the best plan so far was made for,
-// and only what promises to be better is made into a plan and simulated. Where no score fits, no
-// other weights are tried.
+// so other weights are judged by rehearsals, at the load that the best plan so far was made for and
+// at a few others, and only what promises to be better is made into a plan and simulated. Where no
+// score fits, no other weights are tried.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -25,6 +26,8 @@ namespace {
 constexpr int kEvaluations = 36;
 constexpr int kProposals = 500;
 constexpr double kLengthScale = 0.7;
+/// Of the limit, loads at which weights are judged.
+constexpr std::array kJudgedShares = {0.97, 0.93, 0.88};
 
 /// Each score with mean 0 and variance 1 over all candidates.
 std::vector<std::array<double, kScores>> Standardise(const ScoredGaps& scored) {
@@ -80,14 +83,21 @@ class Optimiser {
 
   void Try(const Eigen::VectorXd& weights) {
     const Decider decide = DecideBy(weights);
-    plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
-    schedule.load_limit_bytes = best_->load_limit_bytes;
-    const auto predicted = plan::PredictIteration(
-        question_.problem, decide(best_->load_limit_bytes), question_.machine, schedule);
-    process_.Observe(weights, predicted ? static_cast<double>(*predicted) : Bad());
-    if (predicted && static_cast<double>(*predicted) < lowest_) {
-      Keep(MakeFit(question_, decide, Lowest()));
+    double predicted = Predict(decide, best_->load_limit_bytes);
+    for (const double share : kJudgedShares) {
+      const double limit = share * static_cast<double>(question_.options.limit_bytes);
+      predicted = std::min(predicted, Predict(decide, static_cast<Bytes>(limit)));
     }
+    process_.Observe(weights, predicted);
+    if (predicted < lowest_) Keep(MakeFit(question_, decide, Lowest()));
+  }
+
+  double Predict(const Decider& decide, Bytes load_limit) const {
+    plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
+    schedule.load_limit_bytes = load_limit;
+    const auto predicted = plan::PredictIteration(question_.problem, decide(load_limit),
+                                                  question_.machine, schedule);
+    return predicted ? static_cast<double>(*predicted) : Bad();
   }
 
   /// The time to beat.

@@ -30,8 +30,8 @@
 namespace plimsoll::planners {
 namespace {
 
-/// Of the overhead, what a random change may cost at first.
-constexpr double kHeat = 0.02;
+/// Of what one of those costs that are away, what a random change may cost at first.
+constexpr double kHeat = 0.1;
 /// How many choices are looked at between two looks at the clock's progress.
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
@@ -200,9 +200,7 @@ class Joint {
       while (!IsOver(end) && best.worth.time_ns > base_ns_) {
         // As cold at the end of each as at the end of all.
         const double cold = std::clamp((end - Progress()) / each, 0.0, 1.0);
-        const double heat =
-            kHeat * static_cast<double>(best.worth.time_ns - base_ns_) * cold * cold;
-        search_.Anneal(&state, &best, kChunk, heat, Until(end));
+        search_.Anneal(&state, &best, kChunk, HeatOf(best) * cold * cold, Until(end));
       }
       if (best.worth.time_ns < winner.worth.time_ns) winner = std::move(best);
     }
@@ -291,6 +289,12 @@ class Joint {
     return true;
   }
 
+  /// Makes a plan of the best. False if it cannot be placed, or its addresses make ops wait.
+  bool MakeAsPredicted() {
+    return Make(best_) && static_cast<double>(made_ns_) <=
+                              (1 + kPredicted) * static_cast<double>(best_.worth.time_ns);
+  }
+
   /// Looks for better choices, from other starts, the first of them `next`, and on from the best.
   void Search(std::size_t next) {
     if (made_ns_ <= base_ns_) return;
@@ -302,18 +306,22 @@ class Joint {
       if (!search_.CanChange()) return;
     }
     Enter(best_);
+    // Where the iteration is a chain, little is as good: so that comes before the other starts.
+    if (!IsOver(kHeatsEnd)) TakeChain();
     // In a long iteration, starts take what the search from one of them needs.
     const double starts_end = search_.IsSmall() ? kStartsEnd : kStartsEndIfLarge;
     for (std::size_t k = next; k < kStarts.size() && !IsOver(starts_end); ++k) {
       Enter(Begin(kStarts[k]));
     }
     BeginFromRivals();
-    if (!IsOver(kHeatsEnd)) TakeChain();
     best_ = HoldHeats();
     Scored state = best_;
     while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
     while (!IsOver() && made_ns_ > base_ns_) {
-      if (best_.worth.time_ns < made_ns_ && !Make(best_)) Retreat(&state);
+      if (best_.worth.time_ns < made_ns_ && !MakeAsPredicted()) {
+        Retreat(&state);
+        if (search_.IsSmall()) continue;
+      }
       const Nanoseconds before = best_.worth.time_ns;
       do {
         AnnealOn(&state);
@@ -331,19 +339,25 @@ class Joint {
   }
 
   /// The best cannot be placed. Looks around for others of the same target, and every few times for
-  /// some that leave more room.
+  /// some that leave more room, if these are not much slower.
   void Retreat(Scored* state) {
     const Scored misfit = best_;
-    // Not where much is missing, and in a long iteration there is no time for it.
-    const bool close = Missing() < kCloseToPlaced && search_.IsSmall();
-    const bool look_around = close && ++misfits_ % kTriesPerTarget != 0;
-    if (!look_around && LowerTarget()) {
-      *state = best_;
-      return;
+    // In a long iteration there is no time to look around.
+    const bool try_lower = ++misfits_ % kTriesPerTarget == 0 || !search_.IsSmall();
+    const Bytes target = search_.target();
+    if (try_lower && LowerTarget()) {
+      const double before = static_cast<double>(misfit.worth.time_ns - base_ns_);
+      const double after = static_cast<double>(best_.worth.time_ns - base_ns_);
+      const bool any = misfits_ >= kPatience && best_.worth.time_ns < made_ns_;
+      if (after <= kDearer * before || any || !search_.IsSmall()) {
+        *state = best_;
+        return;
+      }
+      search_.set_target(target);
     }
     *state = misfit;
     best_.worth.time_ns = Worth::kNoTime;
-    AnnealOn(state);
+    for (int k = 0; k < kChunksPerMisfit && !IsOver(); ++k) AnnealOn(state);
     if (best_.worth.time_ns == Worth::kNoTime) best_ = misfit;
   }
 
@@ -365,9 +379,16 @@ class Joint {
 
   void AnnealOn(Scored* state) {
     const double cold = std::clamp((1 - Progress()) / (1 - kHeatsEnd), 0.0, 1.0);
-    const double heat =
-        kHeat / 4 * static_cast<double>(state->worth.time_ns - base_ns_) * cold * cold;
-    search_.Anneal(state, &best_, kChunk, heat, Until(1));
+    search_.Anneal(state, &best_, kChunk, HeatOf(*state) * cold * cold, Until(1));
+  }
+
+  /// What a random change may cost at first, for choices like these: about as much as one of them.
+  double HeatOf(const Scored& state) const {
+    const std::vector<Choice>& gaps = state.choices.gaps;
+    const auto kept = std::count(gaps.begin(), gaps.end(), Choice::kKeep);
+    const auto away = static_cast<std::ptrdiff_t>(gaps.size()) - kept;
+    return kHeat * static_cast<double>(state.worth.time_ns - base_ns_) /
+           static_cast<double>(std::max<std::ptrdiff_t>(away, 1));
   }
 
   /// Takes what another planner would do, if it is better. Asks only whom nothing rules out.
@@ -400,10 +421,15 @@ class Joint {
   }
 
   static constexpr int kChunksPerPlan = 6;
+  static constexpr int kChunksPerMisfit = 3;
   static constexpr int kMostRounds = 3;
   static constexpr int kMostLast = 3;
   static constexpr int kTriesPerTarget = 3;
-  static constexpr double kCloseToPlaced = 0.02;
+  /// How much more overhead is taken for more room, until there have been so many misfits.
+  static constexpr double kDearer = 1.03;
+  static constexpr int kPatience = 10;
+  /// By how much a plan may be slower than predicted.
+  static constexpr double kPredicted = 0.002;
 
   const Question& question_;
   JointEvaluator evaluator_;

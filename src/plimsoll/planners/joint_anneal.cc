@@ -15,7 +15,7 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 /// How rarely parts are built anew: that takes hundreds of evaluations.
-constexpr std::uint64_t kRecreateOneIn = 400;
+constexpr std::uint64_t kRecreateOneIn = 2000;
 constexpr std::size_t kFewOps = 300;
 
 }  // namespace
@@ -50,6 +50,42 @@ std::size_t JointSearch::AnyGone(const Choices& choices) {
   std::size_t g = AnyOf(active_);
   for (int k = 0; k < 6 && choices.gaps[g] == Choice::kKeep; ++k) g = AnyOf(active_);
   return g;
+}
+
+/// The op within a gap at which the load is highest.
+plan::OpIndex JointSearch::FullestIn(std::size_t gap) const {
+  const auto begin = needs_.begin() + gaps_[gap].after + 1;
+  const auto end = needs_.begin() + gaps_[gap].before;
+  if (begin < end) return static_cast<plan::OpIndex>(std::max_element(begin, end) - needs_.begin());
+  // Around the end.
+  const auto tail = std::max_element(begin, needs_.end());
+  const auto head = std::max_element(needs_.begin(), end);
+  const bool in_head = tail == needs_.end() || (head != end && *head > *tail);
+  return static_cast<plan::OpIndex>((in_head ? head : tail) - needs_.begin());
+}
+
+bool JointSearch::Covers(std::size_t gap, plan::OpIndex op) const {
+  const plan::Gap& x = gaps_[gap];
+  if (x.after < x.before) return x.after < op && op < x.before;
+  return op > x.after || op < x.before;
+}
+
+/// Whether a gap that is away can stay, as far as the loads tell of what is searched on from.
+bool JointSearch::HasRoomFor(std::size_t gap) const {
+  return needs_[At(FullestIn(gap))] + SizeOf(gap) <= target_;
+}
+
+/// A gap that makes room for another to return, more often than not.
+std::size_t JointSearch::AnySubstitute(std::size_t gap, const Choices& choices) {
+  const plan::OpIndex fullest = FullestIn(gap);
+  const Bytes missing = needs_[At(fullest)] + SizeOf(gap) - target_;
+  std::size_t other = AnyNear(gap);
+  for (int k = 0; k < 8; ++k) {
+    const bool stays = other != gap && choices.gaps[other] == Choice::kKeep;
+    if (stays && SizeOf(other) >= missing && Covers(other, fullest)) break;
+    other = AnyNear(gap);
+  }
+  return other;
 }
 
 /// Lets something go whose replays need the dead, with all that is made of them or without, and
@@ -100,7 +136,7 @@ void JointSearch::Return(std::size_t g, int others, bool stay_too, Choices* choi
   std::vector<Choice>& gaps = choices->gaps;
   gaps[g] = Choice::kKeep;
   for (int k = 0; k < others; ++k) {
-    const std::size_t other = AnyNear(g);
+    const std::size_t other = k == 0 ? AnySubstitute(g, *choices) : AnyNear(g);
     if (other == g) continue;
     if (gaps[other] == Choice::kKeep) {
       gaps[other] = AnyAway(other);
@@ -117,7 +153,11 @@ void JointSearch::Change(Choices* choices) {
   if (ghosts && kind >= 28 && random_() % 2 == 0) return DropAndLinger(kind >= 30, choices);
   if (ghosts && kind < 2) FlipLingering(choices);
   if (ghosts && kind == 0) return;
-  const std::size_t g = AnyGone(*choices);
+  std::size_t g = AnyGone(*choices);
+  const bool alone = kind >= 12 && kind < 16;
+  for (int k = 0; alone && k < 8 && choices->gaps[g] != Choice::kKeep && !HasRoomFor(g); ++k) {
+    g = AnyGone(*choices);
+  }
   if (choices->gaps[g] == Choice::kKeep) {
     choices->gaps[g] = AnyAway(g);
   } else if (kind < 12) {
@@ -167,6 +207,8 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
   const bool roughly = rewriter_.problem().ops.size() > kFewOps;
   const std::int64_t end = evaluations_ + evaluations;
   Scored next = *state;
+  if (!Weigh(state->choices, &next.worth)) return;
+  sketch_.ListNeeds(&needs_);
   while (evaluations_ < end && !is_over()) {
     next.choices = state->choices;
     if (random_() % kRecreateOneIn == 0) {
@@ -181,6 +223,7 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
     if (!Time(next.choices, &next.worth, worst, roughly) || next.worth.time_ns > worst) continue;
     std::swap(*state, next);
     KeepUseless(&state->choices);
+    sketch_.ListNeeds(&needs_);
     ghosts_.clear();
     for (const Sketch::Revenant& x : sketch_.revenants()) ghosts_.push_back(x.variable);
     if (!state->choices.lingers.empty()) {
@@ -198,6 +241,7 @@ void JointSearch::Improve(Scored* state, Scored* best, std::int64_t evaluations,
                           const IsOver& is_over) {
   const std::int64_t end = evaluations_ + evaluations;
   if (!Time(state->choices, &state->worth, Worth::kNoTime, true)) return;
+  sketch_.ListNeeds(&needs_);
   const Nanoseconds before = state->worth.time_ns;
   Scored next = *state;
   while (evaluations_ < end && !is_over()) {
@@ -207,6 +251,7 @@ void JointSearch::Improve(Scored* state, Scored* best, std::int64_t evaluations,
     if (next.worth.time_ns > state->worth.time_ns) continue;
     std::swap(*state, next);
     KeepUseless(&state->choices);
+    sketch_.ListNeeds(&needs_);
   }
   if (state->worth.time_ns >= before) return;
   Worth exact;

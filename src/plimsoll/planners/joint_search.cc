@@ -21,6 +21,7 @@ JointSearch::JointSearch(const plan::Rewriter& rewriter, const plan::Machine& ma
       machine_(machine),
       gaps_(rewriter.gaps()),
       work_(rewriter.gaps().size() * rewriter.problem().ops.size()),
+      base_ns_(rewriter.problem().iteration_ns()),
       sketch_(rewriter, alignment),
       random_(seed) {
   const plan::RewriteModel& model = rewriter.model();
@@ -54,9 +55,9 @@ double JointSearch::CopyNs(std::size_t gap) const {
   return static_cast<double>(machine_.out_ns(size) + machine_.in_ns(size));
 }
 
-bool JointSearch::Weigh(const Choices& choices, Worth* worth) {
+bool JointSearch::Weigh(const Choices& choices, Worth* worth, Nanoseconds below_ns) {
   ++evaluations_;
-  if (!sketch_.Draw(choices)) return false;
+  if (!sketch_.Draw(choices, below_ns - base_ns_)) return false;
   worth->excess = sketch_.highest_bytes() <= target_ ? 0 : sketch_.ExcessOver(target_);
   worth->replay_ns = sketch_.replay_ns();
   worth->time_ns = Worth::kNoTime;
@@ -64,11 +65,10 @@ bool JointSearch::Weigh(const Choices& choices, Worth* worth) {
 }
 
 bool JointSearch::Time(const Choices& choices, Worth* worth, Nanoseconds below_ns, bool roughly) {
-  if (!Weigh(choices, worth)) return false;
+  if (!Weigh(choices, worth, below_ns)) return false;
   if (worth->excess > 0) return true;
-  if (rewriter_.problem().iteration_ns() + worth->replay_ns > below_ns) return true;
   if (roughly) {
-    worth->time_ns = estimator_.Run(sketch_.script(), machine_, target_);
+    worth->time_ns = estimator_.Run(sketch_.script(), machine_, target_, below_ns);
     useless_.clear();
     for (const std::size_t e : estimator_.useless()) useless_.push_back(sketch_.exit_gaps()[e]);
     return true;

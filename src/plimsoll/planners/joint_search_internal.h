@@ -42,10 +42,11 @@ class JointSearch {
   Bytes target() const { return target_; }
   std::int64_t evaluations() const { return evaluations_; }
 
-  /// Rewrites in outline and adds up. False if it cannot be done.
-  bool Weigh(const Choices& choices, Worth* worth);
-  /// The same, and rehearses the iteration if the load allows; not if replays alone take it beyond
-  /// `below_ns`. Roughly: estimates it.
+  /// Rewrites in outline and adds up. False if it cannot be done, or replays alone take the
+  /// iteration beyond `below_ns`.
+  bool Weigh(const Choices& choices, Worth* worth, Nanoseconds below_ns = Worth::kNoTime);
+  /// The same, and rehearses the iteration if the load allows. Roughly: estimates it, no further
+  /// than to see that it takes longer than `below_ns`.
   bool Time(const Choices& choices, Worth* worth, Nanoseconds below_ns = Worth::kNoTime,
             bool roughly = false);
 
@@ -116,6 +117,10 @@ class JointSearch {
   std::size_t AnyNear(std::size_t gap);
   Choice AnyAway(std::size_t gap);
   std::size_t AnyGone(const Choices& choices);
+  plan::OpIndex FullestIn(std::size_t gap) const;
+  bool Covers(std::size_t gap, plan::OpIndex op) const;
+  bool HasRoomFor(std::size_t gap) const;
+  std::size_t AnySubstitute(std::size_t gap, const Choices& choices);
   void DropAndLinger(bool family, Choices* choices);
   void FlipLingering(Choices* choices);
   void Turn(std::size_t gap, bool exchange, Choices* choices);
@@ -127,7 +132,8 @@ class JointSearch {
   const plan::Rewriter& rewriter_;
   const plan::Machine& machine_;
   const std::vector<plan::Gap>& gaps_;
-  const std::size_t work_;  // To look at every gap once: gaps times ops.
+  const std::size_t work_;     // To look at every gap once: gaps times ops.
+  const Nanoseconds base_ns_;  // Of the recorded ops.
   Sketch sketch_;
   Bytes target_ = 0;
   std::int64_t evaluations_ = 0;
@@ -139,6 +145,7 @@ class JointSearch {
   std::vector<double> relief_;                     // Per gap, once they have been activated.
   std::vector<std::size_t> active_;                // Gaps that may matter.
   std::vector<plan::VariableIndex> ghosts_;        // Variables that were rebuilt beyond their free.
+  std::vector<Bytes> needs_;                       // Per recorded op: of what is searched on from.
   plan::Script script_;
   std::vector<std::size_t> exit_gaps_;
   std::vector<std::size_t> useless_;

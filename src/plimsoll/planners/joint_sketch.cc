@@ -84,7 +84,7 @@ void Sketch::ListGapsBefore() {
   }
 }
 
-bool Sketch::Draw(const Choices& choices) {
+bool Sketch::Draw(const Choices& choices, Nanoseconds most_replay_ns) {
   Start(choices);
   const auto ops = static_cast<OpIndex>(model_.problem.ops.size());
   OpIndex begin = 0;
@@ -92,7 +92,7 @@ bool Sketch::Draw(const Choices& choices) {
     if (marked_[At(i)] == 0) continue;
     AddRecorded(begin, i);
     begin = i + 1;
-    if (!RunRecorded(i)) return false;
+    if (!RunRecorded(i) || replay_ns_ > most_replay_ns) return false;
   }
   AddRecorded(begin, ops);
   CloseAround();
@@ -107,6 +107,21 @@ double Sketch::ExcessOver(Bytes limit_bytes) const {
     excess += static_cast<double>(std::max<Bytes>(bytes - limit_bytes, 0));
   }
   return excess;
+}
+
+void Sketch::ListNeeds(std::vector<Bytes>* needs_bytes) const {
+  needs_bytes->resize(durations_ns_.size());
+  std::size_t step = 0;
+  auto late = late_.begin();
+  Slot behind = 0;
+  for (std::size_t i = 0; i < durations_ns_.size(); ++i) {
+    if (late != late_.end() && At(late->first) == i) behind = (late++)->second;
+    Bytes highest = 0;
+    for (; step <= i + At(behind); ++step) {
+      highest = std::max(highest, script_.needs_bytes[step]);
+    }
+    (*needs_bytes)[i] = highest;
+  }
 }
 
 /// Forgets the drawing before, and marks the ops at which something happens.

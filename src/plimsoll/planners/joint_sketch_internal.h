@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -50,8 +51,10 @@ class Sketch {
   /// Keeps a reference to the rewriter.
   Sketch(const plan::Rewriter& rewriter, Bytes alignment);
 
-  /// Draws an iteration. False if something that is dropped cannot be rebuilt.
-  bool Draw(const Choices& choices);
+  /// Draws an iteration. False if something that is dropped cannot be rebuilt, or replays take more
+  /// than `most_replay_ns`.
+  bool Draw(const Choices& choices,
+            Nanoseconds most_replay_ns = std::numeric_limits<Nanoseconds>::max());
 
   // Of the last drawing:
 
@@ -59,6 +62,8 @@ class Sketch {
   const plan::Script& script() const { return script_; }
   Nanoseconds replay_ns() const { return replay_ns_; }
   Bytes highest_bytes() const { return highest_bytes_; }
+  /// Per recorded op: the highest load from behind the op before it, with the replays for it.
+  void ListNeeds(std::vector<Bytes>* needs_bytes) const;
   /// Bytes above a limit, summed over ops.
   double ExcessOver(Bytes limit_bytes) const;
   /// Per gap: the time of the replays that its variable's return took, if it was dropped.
