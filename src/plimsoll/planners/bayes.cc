@@ -95,8 +95,8 @@ class Optimiser {
   double Predict(const Decider& decide, Bytes load_limit) const {
     plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
     schedule.load_limit_bytes = load_limit;
-    const auto predicted = plan::PredictIteration(question_.problem, decide(load_limit),
-                                                  question_.machine, schedule);
+    const auto predicted =
+        plan::PredictIteration(question_.problem, decide(load_limit), question_.machine, schedule);
     return predicted ? static_cast<double>(*predicted) : Bad();
   }
 
