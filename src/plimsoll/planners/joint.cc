@@ -31,7 +31,7 @@ namespace plimsoll::planners {
 namespace {
 
 /// Of what one of those costs that are away, what a random change may cost at first.
-constexpr double kHeat = 0.1;
+constexpr double kHeat = 0.3;
 /// How many choices are looked at between two looks at the clock's progress.
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
@@ -321,6 +321,8 @@ class Joint {
       if (best_.worth.time_ns < made_ns_ && !MakeAsPredicted()) {
         Retreat(&state);
         if (search_.IsSmall()) continue;
+      } else if (Return(&state)) {
+        continue;
       }
       const Nanoseconds before = best_.worth.time_ns;
       do {
@@ -342,23 +344,42 @@ class Joint {
   /// some that leave more room, if these are not much slower.
   void Retreat(Scored* state) {
     const Scored misfit = best_;
-    // In a long iteration there is no time to look around.
-    const bool try_lower = ++misfits_ % kTriesPerTarget == 0 || !search_.IsSmall();
+    // Not where much is missing, and in a long iteration there is no time for it.
+    const bool close = Missing() < kCloseToPlaced && search_.IsSmall();
+    const bool try_lower = ++misfits_ % kTriesPerTarget == 0 || !close;
     const Bytes target = search_.target();
     if (try_lower && LowerTarget()) {
       const double before = static_cast<double>(misfit.worth.time_ns - base_ns_);
       const double after = static_cast<double>(best_.worth.time_ns - base_ns_);
       const bool any = misfits_ >= kPatience && best_.worth.time_ns < made_ns_;
-      if (after <= kDearer * before || any || !search_.IsSmall()) {
+      if (after <= kDearer * before || any || !close) {
+        if (after > kDearer * before && left_.worth.time_ns == Worth::kNoTime) {
+          left_ = misfit;
+          left_target_ = target;
+        }
         *state = best_;
         return;
       }
       search_.set_target(target);
     }
+    LookAround(misfit, state);
+  }
+
+  /// Looks for choices close to some that cannot be placed.
+  void LookAround(const Scored& misfit, Scored* state) {
     *state = misfit;
     best_.worth.time_ns = Worth::kNoTime;
     for (int k = 0; k < kChunksPerMisfit && !IsOver(); ++k) AnnealOn(state);
     if (best_.worth.time_ns == Worth::kNoTime) best_ = misfit;
+  }
+
+  /// Goes back, once, to where much was given up for a plan, now that there is one.
+  bool Return(Scored* state) {
+    if (returned_ || left_.worth.time_ns >= made_ns_ || !search_.IsSmall()) return false;
+    returned_ = true;
+    search_.set_target(left_target_);
+    LookAround(left_, state);
+    return true;
   }
 
   /// Brings the best under a lower target: much lower if it was far from being placed, or else a
@@ -425,7 +446,9 @@ class Joint {
   static constexpr int kMostRounds = 3;
   static constexpr int kMostLast = 3;
   static constexpr int kTriesPerTarget = 3;
-  /// How much more overhead is taken for more room, until there have been so many misfits.
+  static constexpr double kCloseToPlaced = 0.05;
+  /// How much more overhead is taken for more room, until there have
+  /// been so many misfits.
   static constexpr double kDearer = 1.03;
   static constexpr int kPatience = 10;
   /// By how much a plan may be slower than predicted.
@@ -442,6 +465,9 @@ class Joint {
   std::vector<Scored> field_;  // Starts to search on from, the best first.
   Bytes needed_bytes_ = 0;     // By the last plan that could not be placed.
   int misfits_ = 0;            // Of the search.
+  Scored left_;                // The first that was given up for something much slower.
+  Bytes left_target_ = 0;
+  bool returned_ = false;
   std::optional<Attempt> made_;
   Nanoseconds made_ns_ = Worth::kNoTime;
 };

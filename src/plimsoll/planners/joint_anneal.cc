@@ -14,8 +14,9 @@ namespace {
 std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// How rarely parts are built anew: that takes hundreds of evaluations.
-constexpr std::uint64_t kRecreateOneIn = 2000;
+/// How rarely parts are built anew: that takes about as many evaluations as there are gaps.
+constexpr std::uint64_t kRecreateOneIn = 200;
+constexpr std::uint64_t kRecreateOneInGaps = 2;
 constexpr std::size_t kFewOps = 300;
 
 }  // namespace
@@ -206,12 +207,13 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
   // A rehearsal of a short iteration takes no longer than the rest.
   const bool roughly = rewriter_.problem().ops.size() > kFewOps;
   const std::int64_t end = evaluations_ + evaluations;
+  const std::uint64_t one_in = std::max(kRecreateOneIn, kRecreateOneInGaps * active_.size());
   Scored next = *state;
   if (!Weigh(state->choices, &next.worth)) return;
   sketch_.ListNeeds(&needs_);
   while (evaluations_ < end && !is_over()) {
     next.choices = state->choices;
-    if (random_() % kRecreateOneIn == 0) {
+    if (random_() % one_in == 0) {
       Recreate(&next, is_over);
       if (next.worth.excess > 0) continue;
     } else {
