@@ -99,7 +99,7 @@ struct Comparison {
   Nanoseconds measured_ns = 0;
   std::array<Nanoseconds, plan::kQueues> predicted_busy_ns{};
   std::array<Nanoseconds, plan::kQueues> measured_busy_ns{};
-  std::vector<Difference> largest;
+  std::vector<Difference> largest{};
 
   double ratio() const {
     return static_cast<double>(measured_ns) /
