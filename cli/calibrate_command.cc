@@ -52,7 +52,7 @@ void PrintForPeople(const TrainingDevice& device, const exec::Interference& inte
 }
 
 ExitCode Run(const Options& options) {
-  TrainingDevice device = OpenTrainingDevice(options.device);
+  TrainingDevice device = OpenTrainingDevice(options.device);  // Measures the link.
   const exec::Interference interference =
       exec::MeasureInterference(device.backend.get(), device.make_traffic);
   device.machine.name = device.name;
@@ -81,6 +81,9 @@ void AddCalibrateCommand(CLI::App& app, ExitCode& exit_code) {
       "calibrate", "Measure the link between a device and the host, for planners");
   auto options = std::make_shared<Options>();
   AddDeviceSettings(command, &options->device);
+  for (const char* other : {"--link", "--reproducible", "--no-tf32"}) {
+    command->remove_option(command->get_option(other));
+  }
   command->add_option("-o,--output", options->output, "Write a machine file here");
   command->add_flag("--json", options->json, "Print an object");
   command->callback([options, &exit_code] { exit_code = Run(*options); });

@@ -115,9 +115,6 @@ class Run {
     } else {
       arena_bytes_ -= open_.overhead_bytes;
     }
-    if (arena_bytes_ > 0) return;
-    throw OutOfMemory(limit_bytes_, open_.overhead_bytes,
-                      "CUDA and its libraries alone take more of the card; give a higher limit");
   }
 
   /// Refuses at once what could not be written in the end.
@@ -274,7 +271,8 @@ class Run {
   void WriteReport(const sim::Timeline& measured) const {
     SubjectFacts facts;
     facts.name = trainee_->name();
-    facts.metadata = Json({{"model", trainee_->Describe()}, {"device", options_.device.device}}).dump();
+    facts.metadata =
+        Json({{"model", trainee_->Describe()}, {"device", options_.device.device}}).dump();
     facts.measured = measured;
     const report::Subject subject = MakeSubject(served()->plan(), facts);
     WriteFileWhole(*options_.report, report::RenderPage({&subject}, std::nullopt));
@@ -315,6 +313,9 @@ class Run {
       }
     }
     fmt::print("\n");
+    if (managed_ != nullptr && !managed_->notice().empty()) {
+      fmt::print("{}\n", managed_->notice());
+    }
     if (managed_ == nullptr || served() != nullptr) return;
     for (const auto& pattern : managed_->watch().patterns()) {
       if (!pattern->reason().empty()) fmt::print("not planned: {}\n", pattern->reason());

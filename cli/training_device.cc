@@ -59,7 +59,9 @@ TrainingDevice OpenGpu(const DeviceSettings& settings) {
   gpu.is_gpu = true;
   gpu.backend = std::make_unique<cuda::CudaBackend>(cuda::CudaOptions{.device = number});
   gpu.name = cuda::ListDevices().at(static_cast<std::size_t>(number)).name;
-  gpu.library = cuda::MakeCudaLibrary({.reproducible = settings.reproducible});
+  gpu.library = cuda::MakeCudaLibrary({.reproducible = settings.reproducible,
+                                       .tf32_matmul = settings.tf32,
+                                       .tf32_convolutions = settings.tf32});
   gpu.machine =
       settings.link ? SelectMachine(*settings.link) : exec::MeasureLink(gpu.backend.get());
   gpu.make_traffic = [](std::byte* memory, Bytes size_bytes) {
@@ -91,6 +93,8 @@ void AddDeviceSettings(CLI::App* command, DeviceSettings* settings) {
   command->add_option("--link", settings->link,
                       "On the host, copy no faster than this link: h200, v100, gtx1080ti or a "
                       "file; on a GPU, plan for it");
+  command->add_flag("!--no-tf32", settings->tf32,
+                    "On a GPU, products and convolutions in full floats instead of TF32");
   command->add_flag("--reproducible", settings->reproducible,
                     "On a GPU, only kernels that give the same bits in every run");
 }

@@ -19,8 +19,9 @@ struct DeviceSettings {
   std::string device = "host";      ///< Or "cuda", or "cuda:1".
   std::optional<std::string> link;  ///< On the host, the link to model; on a GPU, its calibration.
   bool reproducible = false;        ///< On a GPU: the same bits in every run.
+  bool tf32 = true;                 ///< On a GPU: whether products of floats may round to TF32.
 };
-/// "--device", "--link" and, where GPUs are known, what is about them.
+/// "--device", "--link", and what is about GPUs.
 void AddDeviceSettings(CLI::App* command, DeviceSettings* settings);
 
 /// A device that is open.

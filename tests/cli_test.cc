@@ -129,6 +129,28 @@ TEST_F(CliTest, PoolAnswersNoWithExitCodeOne) {
   EXPECT_FALSE(fs::exists(Path("out.csv")));
 }
 
+TEST_F(CliTest, DevicesAreListed) {
+  const Json json = Json::parse(Run("devices --json").out);
+  EXPECT_EQ(json.at("devices").at(0).at("device"), "host");
+  EXPECT_GT(json.at("devices").at(0).at("total_bytes"), 0);
+  EXPECT_TRUE(json.at("cuda").contains("built"));
+  EXPECT_NE(Run("devices").out.find("host"), std::string::npos);
+}
+
+TEST_F(CliTest, ACalibrationIsALink) {
+  const Result result = Run("calibrate -o " + Path("host.json") + " --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  for (const char* key : {"out_bytes_per_s", "in_bytes_per_s", "both_out_bytes_per_s",
+                          "both_in_bytes_per_s", "compute_slowdown_by_copies"}) {
+    EXPECT_GT(json.at(key), 0) << key;
+  }
+  EXPECT_EQ(Json::parse(Read("host.json")), json);
+  const Result plan =
+      Run("compare " + kVgg + " --limit 80% --planners autoswap-swdoa --link " + Path("host.json"));
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+}
+
 TEST_F(CliTest, PlannersAreListed) {
   const Json rows = Json::parse(Run("planners --json").out);
   EXPECT_EQ(std::count_if(rows.begin(), rows.end(),

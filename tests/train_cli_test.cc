@@ -83,6 +83,17 @@ TEST_F(TrainCliTest, WhatItWritesOthersRead) {
   EXPECT_EQ(summary.exit_code, 0) << summary.err;
   EXPECT_TRUE(json::parse(summary.out).at("repeats"));
   EXPECT_NE(Read("r.csv").find("measured_end_ns"), std::string::npos);
+  const Result compared = Run("simulate " + plan + " --measured " + timeline + " --json");
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  const json comparison = json::parse(compared.out);
+  EXPECT_GT(comparison.at("measured_iteration_ns"), 0);
+  EXPECT_NEAR(comparison.at("measured_over_predicted").get<double>(),
+              comparison.at("measured_iteration_ns").get<double>() /
+                  comparison.at("iteration_ns").get<double>(),
+              1e-6);
+  EXPECT_EQ(comparison.at("measured_busy_ns").size(), 3U);
+  EXPECT_FALSE(comparison.at("differences").empty());
+  EXPECT_EQ(Run("simulate " + plan + " --measured " + plan).exit_code, 3);
   const Result report = Run("report " + plan + " --trace " + trace + " --measured " + timeline +
                             " --format svg -o " + Path("r.svg") + " --json");
   ASSERT_EQ(report.exit_code, 0) << report.err;
@@ -95,6 +106,26 @@ TEST_F(TrainCliTest, ReportsOnItself) {
   if (!report::HasPage()) GTEST_SKIP() << "built without d3";
   Train("--limit 60% --report " + Path("r.html"));
   EXPECT_NE(Read("r.html").find("when measured"), std::string::npos);
+}
+
+TEST_F(TrainCliTest, OneBatchMayStay) {
+  const json kept = Train("--limit 60% --keep-batch --wait-for-plan");
+  // The same batch over and over is learned by heart.
+  EXPECT_LT(kept.at("losses").back(), kept.at("losses").front());
+  EXPECT_GE(kept.at("planned_iterations"), 4);
+  EXPECT_EQ(Run(std::string(kSmall) + "--keep-batch --evaluate-every 2").exit_code, 2);
+}
+
+TEST_F(TrainCliTest, AGpuThatIsNotThereIsNamed) {
+  const Result devices = Run("devices --json");
+  ASSERT_EQ(devices.exit_code, 0) << devices.err;
+  if (json::parse(devices.out).at("devices").size() > 1) GTEST_SKIP() << "there is one";
+  const Result result = Run(std::string(kSmall) + "--device cuda");
+  EXPECT_EQ(result.exit_code, 4) << result.out;
+  EXPECT_NE(result.err.find("GPU"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("--device host"), std::string::npos) << result.err;
+  EXPECT_EQ(Run(std::string(kSmall) + "--device tpu").exit_code, 2);
+  EXPECT_EQ(Run(std::string(kSmall) + "--device cuda:x").exit_code, 2);
 }
 
 TEST_F(TrainCliTest, ACheckpointGoesOnWhereItWasLeft) {

@@ -14,7 +14,7 @@ struct CudaOptions {
   /// meet in orders in which they seldom meet.
   Nanoseconds jitter_ns = 0;
   std::uint64_t seed = 1;
-  /// Fills device memory with a pattern when it is allocated and when it is freed.
+  /// Fills device memory with a pattern when it is allocated.
   bool poison = false;
 };
 
@@ -26,7 +26,8 @@ struct CudaOptions {
 ///                   out       ├─ … ─┤
 ///                   in        └─ … ─┘
 ///
-/// Throws DeviceError if there is no such device, or its driver is too old.
+/// Calls come from the thread that made it. Throws DeviceError if there is no such device, or its
+/// driver is too old.
 class CudaBackend final : public device::Backend {
  public:
   explicit CudaBackend(const CudaOptions& options = {});

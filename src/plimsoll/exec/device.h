@@ -50,7 +50,8 @@ struct OpInfo {
   Nanoseconds expected_ns = 0;
   /// Whether the function, given the same addresses, has the device do the same each time: it holds
   /// nothing that changes from one iteration to the next, and waits for nothing. On a device that
-  /// keeps graphs it may then be called once, and what it launched be launched again.
+  /// keeps graphs it may then be called once, and what it launched be launched again for every op
+  /// of this name on these operands.
   bool steady = false;
 };
 
@@ -113,8 +114,9 @@ class Device {
   void EndIteration() { EndIteration({}); }
 
   /// Sets what differs from one iteration to the next though its ops are the same, such as a
-  /// learning rate: at most kMaxConstantBytes. Functions find it in Launch::constants from here on;
-  /// a GPU that runs a whole iteration at once sees only what is there. A device may have none.
+  /// learning rate: at most kMaxConstantBytes, at the beginning of an iteration. Functions find it
+  /// in Launch::constants from here on; a GPU that runs a whole iteration at once sees only what is
+  /// there. A device may have none.
   static constexpr std::size_t kMaxConstantBytes = 256;
   virtual void SetConstants(std::span<const std::byte> /*constants*/) {}
 

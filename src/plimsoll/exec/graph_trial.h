@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "plimsoll/base/clock.h"
 
@@ -26,13 +27,15 @@ class GraphTrial {
     const double now = watch_.seconds();
     const double took = now - begun_;
     begun_ = now;
-    // What has just ended.
-    const int ended = number_ - 1;
+    // What has just ended; nothing, if something else came in between.
+    const int ended = std::exchange(interrupted_, false) ? -1 : number_ - 1;
     if (ended >= kSkipped && ended < kGraphs) Note(0, took);
     if (ended >= kGraphs + kSkippedGraphs && ended < kEnd) Note(1, took);
     wants_graphs_ = number_ < kEnd ? number_ >= kGraphs : least_[1] <= least_[0];
     ++number_;
   }
+  /// The program did something else meanwhile.
+  void Interrupt() { interrupted_ = true; }
   bool wants_graphs() const { return !tries_ || wants_graphs_; }
   bool is_over() const { return !tries_ || number_ > kEnd; }
 
@@ -46,6 +49,7 @@ class GraphTrial {
 
   bool tries_;
   bool wants_graphs_ = false;
+  bool interrupted_ = true;
   int number_ = 0;
   double begun_ = 0;
   std::array<double, 2> least_ = {std::numeric_limits<double>::max(),

@@ -150,13 +150,7 @@ void ManagedDevice::Exec(const OpInfo& info, std::span<const Block> reads,
   if (planned() && !follower_->Expects(info, reads, writes)) Drift(fmt::format("op {}", info.name));
   ++stats_.execs;
   if (planned()) {
-    try {
-      served_->runner().Run(follower_->op(), std::move(function), info.steady);
-    } catch (const DeviceError&) {
-      // The books say that a copy was made which was not.
-      broken_ = true;
-      throw;
-    }
+    Issue([&] { served_->runner().Run(follower_->op(), std::move(function), info.steady); });
     follower_->Pass();
     called_ = true;
     CountIfOver();
@@ -190,7 +184,7 @@ Nanoseconds ManagedDevice::RunOnDemand(const OpInfo& info, std::span<const Block
     backend_.PrepareToTime();
     backend_.Record(begun_, device::Stream::kCompute);
     backend_.Run([&](void* native_stream) {
-      function({read_addresses, write_addresses, native_stream, constants_.get()});
+      function({read_addresses, write_addresses, native_stream, constants()});
     });
     backend_.Record(ended_, device::Stream::kCompute);
     backend_.Synchronize(ended_);
@@ -229,6 +223,19 @@ void ManagedDevice::EndIteration(std::string_view next) {
   EnterIfDue();
 }
 
+/// Issues commands. If one cannot be, the books say that something is where it is not.
+void ManagedDevice::Issue(const std::function<void()>& commands) {
+  try {
+    commands();
+  } catch (const DeviceError&) {
+    broken_ = true;
+    throw;
+  } catch (...) {
+    if (planned() && served_->runner().has_lost()) broken_ = true;
+    throw;
+  }
+}
+
 void ManagedDevice::SetConstants(std::span<const std::byte> constants) {
   CheckUsable();
   if (constants.size() > kMaxConstantBytes) {
@@ -236,24 +243,21 @@ void ManagedDevice::SetConstants(std::span<const std::byte> constants) {
                             constants.size(), kMaxConstantBytes));
   }
   if (constants_ == nullptr) return;
-  try {
+  // Ops that are run again would see what is new.
+  if (planned() && !(follower_->at_beginning() && has_constants_)) Drift("other constants");
+  has_constants_ = true;
+  Issue([&] {
     if (planned()) served_->runner().Flush();
     backend_.Upload(constants_.get(), constants.data(), std::ssize(constants));
-  } catch (const DeviceError&) {
-    broken_ = true;
-    throw;
-  }
+  });
 }
 
 void ManagedDevice::Synchronize() {
   CheckUsable();
-  try {
+  Issue([&] {
     if (planned()) served_->runner().Flush();
     backend_.Synchronize();
-  } catch (const DeviceError&) {
-    broken_ = true;
-    throw;
-  }
+  });
 }
 
 void ManagedDevice::EnterIfDue() {
@@ -269,6 +273,21 @@ void ManagedDevice::CountIfOver() {
   watch_.NoteHit(served_.get());
 }
 
+/// Has a plan made that needs half of the host memory that could not be had, as long as that is
+/// worth anything.
+void ManagedDevice::TakeLess(Pattern* pattern, const std::string& reason) {
+  constexpr Bytes kLeast = Bytes{1} << 20;
+  const Bytes asked = pattern->plan().host_bytes;
+  if (asked < kLeast) {
+    pattern->GiveUp(reason);
+    return;
+  }
+  notice_ = fmt::format(
+      "{} bytes of host memory could not be had; planned for {}, which costs more recomputing: {}",
+      asked, asked / 2, reason);
+  watch_.PlanForLess(pattern, asked / 2);
+}
+
 void ManagedDevice::Enter(IterationWatch::Entry entry) {
   const plan::Plan& plan = entry.pattern->plan();
   try {
@@ -277,8 +296,8 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
   } catch (const OutOfMemory& error) {
     // Everything is somewhere: service on demand goes on, slower, but right. What does not fit into
     // host memory that is empty never will; else the plan may be tried again.
-    if (slab_ == nullptr && host_slab_->used_bytes() == 0) entry.pattern->GiveUp(error.what());
     watch_.NoteMiss(entry.pattern.get());
+    if (slab_ == nullptr && host_slab_->used_bytes() == 0) TakeLess(&*entry.pattern, error.what());
     return;
   } catch (const DeviceError&) {
     broken_ = true;
@@ -291,7 +310,7 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
                                  .arena = arena_.get(),
                                  .slab = slab_,
                                  .ledger = ledger_.get(),
-                                 .constants = constants_.get(),
+                                 .constants = constants(),
                                  .graphs = graphs_});
   broken_ = false;
   served_ = std::move(entry.pattern);

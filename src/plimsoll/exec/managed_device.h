@@ -67,6 +67,8 @@ class ManagedDevice final : public Device {
   const IterationWatch& watch() const { return watch_; }
   /// Why planned service was last left; empty if it never was.
   const std::string& last_drift() const { return last_drift_; }
+  /// What could not be done as it was planned, for people; empty if everything was.
+  const std::string& notice() const { return notice_; }
   /// Takes the times of all commands of the next iteration that is served by a plan from its
   /// beginning; does nothing while service is on demand. Nothing if that has not come to its end.
   void MeasureNextIteration();
@@ -86,6 +88,8 @@ class ManagedDevice final : public Device {
 
   bool planned() const { return follower_.has_value(); }
   void CheckUsable() const;
+  void Issue(const std::function<void()>& commands);
+  const std::byte* constants() const { return has_constants_ ? constants_.get() : nullptr; }
   Held& Find(Block block);
   Block NewStorage() { return Block{next_storage_++}; }
   std::map<Block, Bytes> Live() const;
@@ -97,6 +101,7 @@ class ManagedDevice final : public Device {
   /// After one that was served by the plan.
   void CountIfOver();
   void Enter(IterationWatch::Entry entry);
+  void TakeLess(Pattern* pattern, const std::string& reason);
   std::vector<Target> TargetsOf(const IterationWatch::Entry& entry);
   void TakeSlab(const IterationWatch::Entry& entry);
   void Leave();
@@ -108,6 +113,7 @@ class ManagedDevice final : public Device {
   device::Backend& backend_;
   std::unique_ptr<std::byte, std::function<void(std::byte*)>> arena_;
   std::unique_ptr<std::byte, std::function<void(std::byte*)>> constants_;
+  bool has_constants_ = false;  // Whether they were ever set.
   bool graphs_ = true;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<HostSlab> host_slab_;  // All host memory: of both services.
@@ -123,6 +129,7 @@ class ManagedDevice final : public Device {
   std::shared_ptr<Pattern> served_;
   std::optional<Follower> follower_;  // In planned service.
   std::string last_drift_;
+  std::string notice_;
   bool program_marks_ = false;  // Whether the program says where its iterations end.
   bool called_ = false;         // Whether an op was run since the last mark.
   bool broken_ = false;         // Contents are lost.

@@ -50,7 +50,7 @@ Reference TrainPlainly(const ToyOptions& options, const std::vector<ToyStep>& st
 /// Over the first, some copies are worth their time, and so are some replays; over the second,
 /// replays are, however slow the ops of this build.
 constexpr double kSomeLink = 2e8;
-constexpr double kSlowLink = 1e6;
+constexpr double kSlowLink = 1e4;
 
 ManagedOptions At(Bytes limit_bytes, double bytes_per_s = kSomeLink) {
   ManagedOptions options;
@@ -260,6 +260,49 @@ TEST(ManagedDeviceTest, AFunctionThatThrowsMayBeRunAgain) {
     EXPECT_EQ(runs, 2);
   }
   device.Free(block);
+}
+
+/// Gives no host memory in pieces larger than this.
+class TightHost final : public device::ForwardingBackend {
+ public:
+  TightHost(device::Backend* target, Bytes most) : ForwardingBackend(target), most_(most) {}
+  std::byte* AllocateHost(Bytes size_bytes) override {
+    if (size_bytes > most_) throw OutOfMemory(size_bytes, most_, "no more can be pinned");
+    return ForwardingBackend::AllocateHost(size_bytes);
+  }
+
+ private:
+  const Bytes most_;
+};
+
+TEST(ManagedDeviceTest, APlanThatNeedsTooMuchHostMemoryIsMadeAnewForLess) {
+  const ToyOptions options{.seed = 3, .layers = 24, .unit_bytes = Bytes{1} << 20};
+  const std::vector<ToyStep> steps(16);
+  const Reference reference = TrainPlainly(options, steps);
+  device::HostBackend host;
+  // Copies are cheap: the first plan wants to swap much.
+  ManagedOptions managed = At(reference.peak_bytes * 60 / 100);
+  managed.watch.planning.machine = {.name = "fast",
+                                    .out_bytes_per_s = 1e12,
+                                    .in_bytes_per_s = 1e12,
+                                    .both_out_bytes_per_s = 1e12,
+                                    .both_in_bytes_per_s = 1e12};
+  Bytes wanted = 0;
+  {
+    ManagedDevice device(&host, managed);
+    EXPECT_TRUE(Train(&device, options, steps) == reference.numbers);
+    ASSERT_NE(device.served(), nullptr);
+    wanted = device.served()->plan().host_bytes;
+    EXPECT_EQ(device.notice(), "");
+  }
+  ASSERT_GT(wanted, Bytes{2} << 20);
+  TightHost tight(&host, wanted * 2 / 3);
+  ManagedDevice device(&tight, managed);
+  EXPECT_TRUE(Train(&device, options, steps) == reference.numbers);
+  EXPECT_NE(device.notice(), "");
+  ASSERT_NE(device.served(), nullptr);
+  EXPECT_LE(device.served()->plan().host_bytes, wanted / 2);
+  EXPECT_GE(device.stats().planned_iterations, 5);
 }
 
 /// Like TrainUnder(), on a device that keeps graphs.

@@ -47,7 +47,7 @@ PlanRunner::PlanRunner(const plan::Plan* plan)
 
 PlanRunner::~PlanRunner() {
   if (memory_.backend == nullptr) return;
-  DestroyGraphs();
+  ForgetGraphs();
   for (const device::EventId event : events_) memory_.backend->DestroyEvent(event);
   for (const device::EventId event : times_) memory_.backend->DestroyEvent(event);
 }
@@ -79,7 +79,8 @@ void PlanRunner::Rehearse() {
 
 void PlanRunner::Enter(const PlanMemory& memory) {
   // Graphs know addresses.
-  if (!(memory == memory_)) DestroyGraphs();
+  const bool anew = !(memory == memory_);
+  if (anew) ForgetGraphs();
   memory_ = memory;
   while (events_.size() < plan_.commands.size() * kEventLaps) {
     events_.push_back(memory_.backend->CreateUntimedEvent());
@@ -87,7 +88,11 @@ void PlanRunner::Enter(const PlanMemory& memory) {
   held_events_.assign(events_.size(), 0);
   is_steady_.assign(original_.ops.size(), false);
   const bool copies = Length(Queue::kCopyOut) + Length(Queue::kCopyIn) > 0;
-  trial_ = GraphTrial(copies && memory_.graphs && memory_.backend->capabilities().graphs);
+  if (anew) {
+    trial_ = GraphTrial(copies && memory_.graphs && memory_.backend->capabilities().graphs);
+  } else {
+    trial_.Interrupt();
+  }
   issued_.fill(0);
   counts_ = {};
   measured_lap_ = -1;
@@ -123,10 +128,14 @@ void PlanRunner::Run(OpIndex op, Function function, bool steady) {
   }
   // Times are those of commands one by one.
   const bool measuring = measures_next_ || measured_lap_ >= 0;
-  if (!steady || measuring) IssueHeld();
-  if (op == 0) trial_.BeginIteration();
+  if (op == 0 && !trial_.is_over()) {
+    // Whoever does not wait for results would be timed at issuing.
+    memory_.backend->Synchronize();
+    trial_.BeginIteration();
+  }
   holds_back_ = steady && !measuring && memory_.graphs && !gives_up_graphs_ &&
                 trial_.wants_graphs() && memory_.backend->capabilities().graphs;
+  if (!holds_back_) IssueHeld();
   is_steady_[At(op)] = steady;
   if (is_replayed_[At(op)]) functions_[At(op)] = function;
   const std::int64_t lap = Issued(Queue::kCompute) / Length(Queue::kCompute);
@@ -260,7 +269,7 @@ void PlanRunner::IssueOp(CommandIndex command, std::int64_t lap) {
     if (is_awaited_[At(command)]) {
       Issue({.kind = Call::Kind::kRecord, .index = command, .lap = lap});
     }
-    holds_back_ = holds_back;
+    holds_back_ = holds_back && !gives_up_graphs_;
     counts_.replays += replay ? 1 : 0;
   }
   NoteOp(op);

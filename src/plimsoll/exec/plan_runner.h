@@ -100,6 +100,11 @@ class PlanRunner {
   /// Issues what is held back, one by one. Called before anybody waits for what the plan has
   /// issued.
   void Flush();
+  /// Whether commands that the books know of could not be issued: contents are not where they are
+  /// said to be.
+  bool has_lost() const { return has_lost_; }
+  /// Makes graphs anew from here on: functions of the same ops may do something else.
+  void ForgetGraphs();
 
   /// Where the contents are once everything issued has run: valid after Backend::Synchronize().
   const std::vector<Whereabouts>& now() const { return now_; }
@@ -165,8 +170,7 @@ class PlanRunner {
   };
   struct Graph {
     std::vector<CallKey> calls;
-    std::int64_t seen = 0;
-    device::GraphId id = -1;
+    device::GraphId id = -1;  // -1 until it comes again.
   };
 
   void Issue(Call call);
@@ -174,7 +178,6 @@ class PlanRunner {
   void IssueHeld();
   std::vector<CallKey> KeysOfHeld() const;
   bool Capture(Graph* graph);
-  void DestroyGraphs();
 
   void LinkOperands();
   void DescribeStays();
@@ -246,6 +249,7 @@ class PlanRunner {
   std::int64_t stretch_ = 1;
   std::vector<Graph> graphs_;
   bool gives_up_graphs_ = false;
+  bool has_lost_ = false;
   GraphTrial trial_;
 };
 

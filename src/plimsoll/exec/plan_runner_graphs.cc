@@ -90,7 +90,10 @@ void PlanRunner::RunFunction(plan::OpIndex index, const Function& function, bool
 void PlanRunner::Flush() {
   const std::vector<Call> calls = std::exchange(held_, {});
   ++stretch_;
+  if (calls.empty()) return;
+  has_lost_ = true;  // Unless all of them are issued.
   for (const Call& call : calls) Perform(call, /*keeps=*/false);
+  has_lost_ = false;
 }
 
 std::vector<PlanRunner::CallKey> PlanRunner::KeysOfHeld() const {
@@ -117,12 +120,13 @@ void PlanRunner::IssueHeld() {
   auto found = std::find_if(graphs_.begin(), graphs_.end(),
                             [&](const Graph& graph) { return graph.calls == keys; });
   if (found == graphs_.end()) {
-    if (graphs_.size() < kMostGraphs) graphs_.push_back({.calls = std::move(keys), .seen = 1});
+    if (graphs_.size() < kMostGraphs) graphs_.push_back({.calls = std::move(keys)});
     return Flush();
   }
-  ++found->seen;
   if (found->id < 0 && !Capture(&*found)) return Flush();
+  has_lost_ = true;
   memory_.backend->LaunchGraph(found->id);
+  has_lost_ = false;
   ++counts_.graph_launches;
   held_.clear();
   ++stretch_;
@@ -145,11 +149,12 @@ bool PlanRunner::Capture(Graph* graph) {
     return false;
   } catch (...) {
     memory_.backend->DropGraph();
+    gives_up_graphs_ = true;
     throw;
   }
 }
 
-void PlanRunner::DestroyGraphs() {
+void PlanRunner::ForgetGraphs() {
   for (const Graph& graph : graphs_) {
     if (graph.id >= 0) memory_.backend->DestroyGraph(graph.id);
   }

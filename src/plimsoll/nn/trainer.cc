@@ -233,6 +233,10 @@ float Trainer::Step(const Batch& batch) {
   const StepScalars scalars{.seed = MixSeeds(options_.seed, static_cast<std::uint64_t>(step_ + 1)),
                             .learning_rate = LearningRate(options_, step_ + 1),
                             .step = step_ + 1};
+  if (options_.keeps_batch && batch.size != options_.batch) {
+    throw Error(
+        fmt::format("a batch of {} samples; one of {} is kept", batch.size, options_.batch));
+  }
   if (options_.keeps_batch && !batch_is_there_) {
     for (const SlotIndex slot : {program.input, program.labels}) {
       Upload(program, batch, slot, blocks_[static_cast<std::size_t>(slot)]);

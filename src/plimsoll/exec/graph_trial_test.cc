@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/exec/graph_trial.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace plimsoll::exec {
+namespace {
+
+/// What the iterations of a program are told, if they take so long in graphs, and otherwise.
+std::vector<bool> Told(GraphTrial trial, int count, std::chrono::milliseconds in_graphs,
+                       std::chrono::milliseconds op_by_op) {
+  std::vector<bool> told;
+  for (int k = 0; k < count; ++k) {
+    trial.BeginIteration();
+    told.push_back(trial.wants_graphs());
+    std::this_thread::sleep_for(told.back() ? in_graphs : op_by_op);
+  }
+  return told;
+}
+
+TEST(GraphTrialTest, WithoutATrialGraphsAreWanted) {
+  using std::chrono::milliseconds;
+  for (const bool told : Told(GraphTrial(), 15, milliseconds(1), milliseconds(0)))
+    EXPECT_TRUE(told);
+}
+
+TEST(GraphTrialTest, TheFasterWayIsTaken) {
+  using std::chrono::milliseconds;
+  const std::vector<bool> slow_graphs =
+      Told(GraphTrial(true), 16, milliseconds(20), milliseconds(1));
+  const std::vector<bool> fast_graphs =
+      Told(GraphTrial(true), 16, milliseconds(1), milliseconds(20));
+  for (int k = 0; k < 16; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    EXPECT_EQ(slow_graphs[i], k >= 4 && k < 10) << k;
+    EXPECT_EQ(fast_graphs[i], k >= 4) << k;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::exec
