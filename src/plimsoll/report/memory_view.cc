@@ -2,6 +2,7 @@
 #include "plimsoll/report/memory_view.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -33,7 +34,6 @@ class ResidencyClock {
       const Nanoseconds end = TimeOf(residency.end);
       // Scratch that is freed before its op runs is drawn as if it were freed behind it.
       span = {std::min(begin, uses.first_start_ns), std::max(end, uses.last_end_ns)};
-      if (accesses_[At(residency.variable)].empty()) span = {begin, std::max(begin, end)};
     }
     if (residency.copy_in >= 0) {
       // The last of its runs, one in each iteration, that ends before the first use.
@@ -57,29 +57,33 @@ class ResidencyClock {
   };
 
   Uses FindUses(const plan::Residency& residency) const {
-    Uses uses;
-    bool any = false;
+    const std::vector<plan::Access>& accesses = accesses_[At(residency.variable)];
     const bool around =
         plan_.problem.cyclic && plan_.problem.variables[At(residency.variable)].persistent();
-    const Nanoseconds laps = around ? 2 : 1;
-    for (const plan::Access& access : accesses_[At(residency.variable)]) {
+    std::optional<Uses> uses;
+    for (const plan::Access& access : accesses) {
       // A persistent variable is used at the same positions in each iteration.
-      for (Nanoseconds lap = 0; lap < laps; ++lap) {
+      for (Nanoseconds lap = 0; lap < (around ? 2 : 1); ++lap) {
         const plan::Position time = access.time + lap * plan_.problem.period;
-        if (time < residency.begin || time >= residency.end) continue;
-        const auto c = At(commands_[At(access.op)]);
-        const Nanoseconds shift =
-            time / std::max<plan::Position>(plan_.problem.period, 1) * times_.iteration_ns;
-        const Nanoseconds start = times_.start_ns[c] + shift;
-        const Nanoseconds end = times_.end_ns[c] + shift;
-        uses.first_start_ns = any ? std::min(uses.first_start_ns, start) : start;
-        uses.last_end_ns = any ? std::max(uses.last_end_ns, end) : end;
-        if (!any) uses.written_ns = start;
-        if (access.writes) uses.written_ns = std::max(uses.written_ns, end);
-        any = true;
+        if (time >= residency.begin && time < residency.end) AddUse(access, time, &uses);
       }
     }
-    return uses;
+    // Scratch may be freed before the op runs that it is for.
+    if (!uses && !accesses.empty()) AddUse(accesses.front(), accesses.front().time, &uses);
+    return uses.value_or(Uses{TimeOf(residency.begin), TimeOf(residency.end), 0});
+  }
+
+  void AddUse(const plan::Access& access, plan::Position time, std::optional<Uses>* uses) const {
+    const auto c = At(commands_[At(access.op)]);
+    const Nanoseconds shift =
+        time / std::max<plan::Position>(plan_.problem.period, 1) * times_.iteration_ns;
+    const Nanoseconds start = times_.start_ns[c] + shift;
+    const Nanoseconds end = times_.end_ns[c] + shift;
+    if (!*uses) *uses = Uses{start, end, start};
+    Uses& all = **uses;
+    all.first_start_ns = std::min(all.first_start_ns, start);
+    all.last_end_ns = std::max(all.last_end_ns, end);
+    if (access.writes) all.written_ns = std::max(all.written_ns, end);
   }
 
   /// When the first op at a position or behind it begins.

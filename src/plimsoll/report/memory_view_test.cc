@@ -25,6 +25,19 @@ TEST(MemoryViewTest, ARectangleLastsFromTheFirstToTheLastOfItsCommands) {
   EXPECT_EQ(span(3), std::pair(Nanoseconds{14000}, Nanoseconds{30000}));
 }
 
+TEST(MemoryViewTest, ScratchIsThereWhileItsOpRuns) {
+  Subject subject = SwappingSubject();
+  // Malloc'ed and freed before op 1, at position 4, runs.
+  subject.plan.problem.variables.push_back({9, 1, 2, 3, plan::VariableKind::kWorkspace});
+  subject.plan.residencies.push_back({3, 2, 3, 10});
+  for (const bool planned : {true, false}) {
+    if (!planned) subject.figures.limit_bytes.reset();
+    const Rectangle r = ListRectangles(subject).back();
+    EXPECT_EQ(r.begin_ns, 14000) << planned;
+    EXPECT_EQ(r.end_ns, 30000) << planned;
+  }
+}
+
 TEST(MemoryViewTest, StepsSayLoadAndHighestAddress) {
   const Subject subject = SwappingSubject();
   const auto steps = ListSteps(subject, ListRectangles(subject));

@@ -50,7 +50,7 @@ function makeMapSection(s, axis) {
       count.textContent = found === null ? "" : `${formatCount(found)} variables found`;
     } });
   makeSection("map", "Address map", make("p", { class: "caption" },
-    `Time across, addresses up: a rectangle for each of the ${formatCount(s.rectangles.count)} residencies, from the first to the last command that touches it. All of them are drawn: what is smaller than a pixel is mixed into it, the smaller its share the paler.`),
+    `Time across, addresses up: a rectangle for each of the ${formatCount(s.rectangles.count)} residencies, ${s.planned ? "from the first to the last command that touches it" : "from malloc to free"}. All of them are drawn: what is smaller than a pixel is mixed into it, the smaller its share the paler.`),
   makeHint(true),
   make("div", { class: "tools" }, make("label", {}, "search", search), count, make("span", { class: "count" }, "colour by"), ...buttons,
     make("button", { type: "button", id: "map-reset", onclick: () => axis.reset(map) }, "show all")),

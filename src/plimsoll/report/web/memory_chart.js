@@ -177,7 +177,7 @@ function drawCursor(context, axis, width, height) {
 }
 
 function memoryLegend(subject) {
-  const entries = [[makeStroke("without", "7 3"), "load without a plan"],
+  const entries = [[makeStroke("without", "7 3"), subject.planned ? "load without a plan" : "load as recorded"],
     [makeSwatch("with", 0), subject.planned ? "load with the plan" : "load in the arena"],
     [makeStroke("top", "2 3"), "the arena's use: highest address taken"]];
   if (subject.planned) entries.push([makeStroke("limit", "", 2.5), "the limit: the Plimsoll line"]);
