@@ -135,6 +135,12 @@ class LanesChart extends Plot {
   drawStall(context, x0, x1, y, reason) {
     context.fillStyle = colours.get("stall-fill");
     context.fillRect(x0, y + 1, x1 - x0, LANE - 2);
+    if (x1 - x0 < 14) {
+      // There may be thousands of these, and no room for more than a bar above each.
+      context.fillStyle = colours.get("stall");
+      context.fillRect(x0, y + 1, x1 - x0, 3);
+      return;
+    }
     context.save();
     context.beginPath();
     context.rect(x0, y + 1, x1 - x0, LANE - 2);
@@ -146,15 +152,13 @@ class LanesChart extends Plot {
     context.globalAlpha = 0.55;
     context.stroke();
     context.globalAlpha = 1;
-    if (x1 - x0 >= 14) {
-      const middle = (x0 + x1) / 2;
-      context.fillStyle = colours.get("stall-fill");
-      context.fillRect(middle - 6, y + 7, 12, 16);
-      context.fillStyle = colours.get("stall");
-      context.font = "700 12px system-ui, sans-serif";
-      context.textAlign = "center";
-      context.fillText(STALL_LETTERS[reason], middle, y + LANE / 2 + 5);
-    }
+    const middle = (x0 + x1) / 2;
+    context.fillStyle = colours.get("stall-fill");
+    context.fillRect(middle - 6, y + 7, 12, 16);
+    context.fillStyle = colours.get("stall");
+    context.font = "700 12px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.fillText(STALL_LETTERS[reason], middle, y + LANE / 2 + 5);
     context.restore();
     context.textAlign = "start";
   }
