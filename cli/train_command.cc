@@ -313,9 +313,6 @@ class Run {
       }
     }
     fmt::print("\n");
-    if (managed_ != nullptr && !managed_->notice().empty()) {
-      fmt::print("{}\n", managed_->notice());
-    }
     if (managed_ == nullptr || served() != nullptr) return;
     for (const auto& pattern : managed_->watch().patterns()) {
       if (!pattern->reason().empty()) fmt::print("not planned: {}\n", pattern->reason());

@@ -287,13 +287,6 @@ void IterationWatch::NoteHit(Pattern* pattern) {
 
 void IterationWatch::NoteMiss(Pattern* pattern) { ++pattern->misses; }
 
-void IterationWatch::PlanForLess(Pattern* pattern, Bytes host_limit_bytes) {
-  PlanningOptions planning = options_.planning;
-  planning.host_limit_bytes = host_limit_bytes;
-  pattern->PlanAgain(planning, options_.plan_at_once);
-  ++plans_made_;
-}
-
 void IterationWatch::AwaitPlans() {
   for (const auto& pattern : patterns_) pattern->Await();
 }

@@ -67,8 +67,6 @@ class IterationWatch {
   /// Say that an iteration came as expected, or that it did not.
   void NoteHit(Pattern* pattern);
   void NoteMiss(Pattern* pattern);
-  /// Has a pattern planned anew, for less host memory.
-  void PlanForLess(Pattern* pattern, Bytes host_limit_bytes);
   /// Waits for plans in the making.
   void AwaitPlans();
 

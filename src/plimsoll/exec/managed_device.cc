@@ -273,21 +273,6 @@ void ManagedDevice::CountIfOver() {
   watch_.NoteHit(served_.get());
 }
 
-/// Has a plan made that needs half of the host memory that could not be had, as long as that is
-/// worth anything.
-void ManagedDevice::TakeLess(Pattern* pattern, const std::string& reason) {
-  constexpr Bytes kLeast = Bytes{1} << 20;
-  const Bytes asked = pattern->plan().host_bytes;
-  if (asked < kLeast) {
-    pattern->GiveUp(reason);
-    return;
-  }
-  notice_ = fmt::format(
-      "{} bytes of host memory could not be had; planned for {}, which costs more recomputing: {}",
-      asked, asked / 2, reason);
-  watch_.PlanForLess(pattern, asked / 2);
-}
-
 void ManagedDevice::Enter(IterationWatch::Entry entry) {
   const plan::Plan& plan = entry.pattern->plan();
   try {
@@ -296,8 +281,8 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
   } catch (const OutOfMemory& error) {
     // Everything is somewhere: service on demand goes on, slower, but right. What does not fit into
     // host memory that is empty never will; else the plan may be tried again.
+    if (slab_ == nullptr && host_slab_->used_bytes() == 0) entry.pattern->GiveUp(error.what());
     watch_.NoteMiss(entry.pattern.get());
-    if (slab_ == nullptr && host_slab_->used_bytes() == 0) TakeLess(&*entry.pattern, error.what());
     return;
   } catch (const DeviceError&) {
     broken_ = true;

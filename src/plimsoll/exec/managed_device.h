@@ -67,8 +67,6 @@ class ManagedDevice final : public Device {
   const IterationWatch& watch() const { return watch_; }
   /// Why planned service was last left; empty if it never was.
   const std::string& last_drift() const { return last_drift_; }
-  /// What could not be done as it was planned, for people; empty if everything was.
-  const std::string& notice() const { return notice_; }
   /// Takes the times of all commands of the next iteration that is served by a plan from its
   /// beginning; does nothing while service is on demand. Nothing if that has not come to its end.
   void MeasureNextIteration();
@@ -101,7 +99,6 @@ class ManagedDevice final : public Device {
   /// After one that was served by the plan.
   void CountIfOver();
   void Enter(IterationWatch::Entry entry);
-  void TakeLess(Pattern* pattern, const std::string& reason);
   std::vector<Target> TargetsOf(const IterationWatch::Entry& entry);
   void TakeSlab(const IterationWatch::Entry& entry);
   void Leave();
@@ -129,7 +126,6 @@ class ManagedDevice final : public Device {
   std::shared_ptr<Pattern> served_;
   std::optional<Follower> follower_;  // In planned service.
   std::string last_drift_;
-  std::string notice_;
   bool program_marks_ = false;  // Whether the program says where its iterations end.
   bool called_ = false;         // Whether an op was run since the last mark.
   bool broken_ = false;         // Contents are lost.

@@ -262,49 +262,6 @@ TEST(ManagedDeviceTest, AFunctionThatThrowsMayBeRunAgain) {
   device.Free(block);
 }
 
-/// Gives no host memory in pieces larger than this.
-class TightHost final : public device::ForwardingBackend {
- public:
-  TightHost(device::Backend* target, Bytes most) : ForwardingBackend(target), most_(most) {}
-  std::byte* AllocateHost(Bytes size_bytes) override {
-    if (size_bytes > most_) throw OutOfMemory(size_bytes, most_, "no more can be pinned");
-    return ForwardingBackend::AllocateHost(size_bytes);
-  }
-
- private:
-  const Bytes most_;
-};
-
-TEST(ManagedDeviceTest, APlanThatNeedsTooMuchHostMemoryIsMadeAnewForLess) {
-  const ToyOptions options{.seed = 3, .layers = 24, .unit_bytes = Bytes{1} << 20};
-  const std::vector<ToyStep> steps(16);
-  const Reference reference = TrainPlainly(options, steps);
-  device::HostBackend host;
-  // Copies are cheap: the first plan wants to swap much.
-  ManagedOptions managed = At(reference.peak_bytes * 60 / 100);
-  managed.watch.planning.machine = {.name = "fast",
-                                    .out_bytes_per_s = 1e12,
-                                    .in_bytes_per_s = 1e12,
-                                    .both_out_bytes_per_s = 1e12,
-                                    .both_in_bytes_per_s = 1e12};
-  Bytes wanted = 0;
-  {
-    ManagedDevice device(&host, managed);
-    EXPECT_TRUE(Train(&device, options, steps) == reference.numbers);
-    ASSERT_NE(device.served(), nullptr);
-    wanted = device.served()->plan().host_bytes;
-    EXPECT_EQ(device.notice(), "");
-  }
-  ASSERT_GT(wanted, Bytes{2} << 20);
-  TightHost tight(&host, wanted * 2 / 3);
-  ManagedDevice device(&tight, managed);
-  EXPECT_TRUE(Train(&device, options, steps) == reference.numbers);
-  EXPECT_NE(device.notice(), "");
-  ASSERT_NE(device.served(), nullptr);
-  EXPECT_LE(device.served()->plan().host_bytes, wanted / 2);
-  EXPECT_GE(device.stats().planned_iterations, 5);
-}
-
 /// Like TrainUnder(), on a device that keeps graphs.
 DeviceStats TrainInGraphs(int percent, const ToyOptions& options, const std::vector<ToyStep>& steps,
                           const Reference& reference, bool refuses = false) {
@@ -361,6 +318,40 @@ TEST(ManagedDeviceTest, WhatCannotBeAGraphRunsOneByOne) {
   const DeviceStats stats = TrainInGraphs(65, options, steps, reference, /*refuses=*/true);
   EXPECT_GT(stats.planned_iterations, 5);
   EXPECT_EQ(stats.graph_launches, 0);
+}
+
+TEST(ManagedDeviceTest, WhatCannotBeAGraphKeepsItsOrder) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const ToyOptions options{.seed = seed, .layers = 20};
+    const std::vector<ToyStep> steps(12);
+    const Reference reference = TrainPlainly(options, steps);
+    TrainInGraphs(50, options, steps, reference, /*refuses=*/true);
+  }
+}
+
+TEST(ManagedDeviceTest, AHeldFunctionThatThrowsBreaksTheDevice) {
+  device::HostBackend host;
+  device::GraphBackend backend(&host);
+  ManagedDevice device(&backend, At(Bytes{1} << 20));
+  device.EndIteration("train");
+  bool throws = false;
+  const auto iterate = [&] {
+    const Block block = device.Malloc(4096);
+    for (int k = 0; k < 8; ++k) {
+      device.Exec({.name = "op", .steady = true}, {}, std::vector{block},
+                  [&throws, k](const Launch&) {
+                    if (throws && k == 4) throw Error("a kernel that cannot be launched");
+                  });
+    }
+    device.Free(block);
+    device.EndIteration("train");
+  };
+  for (int k = 0; k < 4; ++k) iterate();
+  ASSERT_EQ(device.stats().service, Service::kPlanned);
+  throws = true;
+  // It is called when the graph is made, or when the ops are issued one by one.
+  EXPECT_THROW(for (int k = 0; k < 3; ++k) iterate(), Error);
+  EXPECT_THROW(device.Synchronize(), Error);
 }
 
 }  // namespace

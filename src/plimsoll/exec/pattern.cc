@@ -72,16 +72,6 @@ void Pattern::Plan(const PlanningOptions& options, bool wait) {
 
 void Pattern::Plan(Steps steps, const PlanningOptions& options, bool wait) {
   steps_ = std::make_unique<Steps>(std::move(steps));
-  BeginToPlan(options, wait);
-}
-
-void Pattern::PlanAgain(const PlanningOptions& options, bool wait) {
-  runner_.reset();
-  outcome_ = {};
-  BeginToPlan(options, wait);
-}
-
-void Pattern::BeginToPlan(const PlanningOptions& options, bool wait) {
   const planners::Planner* planner = planners::FindPlanner(options.planner);
   if (planner == nullptr) throw Error(fmt::format("there is no planner {}", options.planner));
   planners::PlannerOptions asked;

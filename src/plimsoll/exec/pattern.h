@@ -46,9 +46,6 @@ class Pattern {
   /// be cut out of it.
   void Plan(const PlanningOptions& options, bool wait);
   void Plan(Steps steps, const PlanningOptions& options, bool wait);
-  /// Plans the same steps anew, and forgets the plan that there is. REQUIRES: state() is kReady,
-  /// and nobody is served by it.
-  void PlanAgain(const PlanningOptions& options, bool wait);
   /// The same steps from another recording, in which blocks have other numbers. Returns false, and
   /// changes nothing, if they are not the same.
   [[nodiscard]] bool Rename(Steps steps);
@@ -82,8 +79,6 @@ class Pattern {
   std::int64_t misses = 0;  ///< and that it did not.
 
  private:
-  void BeginToPlan(const PlanningOptions& options, bool wait);
-
   struct Made {
     planners::Outcome outcome;
   };
