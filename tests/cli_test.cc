@@ -147,7 +147,7 @@ TEST_F(CliTest, ACalibrationIsALink) {
   }
   EXPECT_EQ(Json::parse(Read("host.json")), json);
   const Result plan =
-      Run("compare " + kVgg + " --limit 80% --planners autoswap-swdoa --link " + Path("host.json"));
+      Run("compare " + kVgg + " --limits 80% --planners autoswap-swdoa --link " + Path("host.json"));
   EXPECT_EQ(plan.exit_code, 0) << plan.err;
 }
 

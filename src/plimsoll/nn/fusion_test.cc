@@ -136,14 +136,17 @@ TEST_P(FusedModelTest, ChangesNoNumberUnderALimit) {
   const Numbers reference = Train(&plain, host.get(), network_, options, kSteps);
   FusingLibrary library;
   const Bytes peak = Measure(Lower(network_, {.batch = kBatch}, &library)).peak;
+  std::int64_t planned = 0;
   for (const int percent : {80, 60}) {
     SCOPED_TRACE(testing::Message() << percent << " %");
     exec::ManagedDevice device(&backend, Limit(peak * percent / 100));
     ExpectEqual(Train(&device, &library, network_, options, kSteps), reference);
     EXPECT_LE(device.stats().peak_footprint_bytes, device.stats().limit_bytes);
-    EXPECT_TRUE(device.stats().planned_iterations > 0 || !network_.branches.empty());
+    planned += device.stats().planned_iterations;
     EXPECT_GT(device.stats().copies_out + device.stats().replays, 0);
   }
+  // With stochastic depth, iterations hardly recur.
+  EXPECT_TRUE(planned > 0 || !network_.branches.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FusedModelTest,
