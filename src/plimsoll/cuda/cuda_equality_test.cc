@@ -45,7 +45,9 @@ std::vector<EqualityCase> Courses() {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EqualityTest);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CourseTest);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GraphTest);
 INSTANTIATE_TEST_SUITE_P(Cuda, EqualityTest, testing::ValuesIn(Cases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Cuda, GraphTest, testing::ValuesIn(Cases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cuda, CourseTest, testing::ValuesIn(Courses()), NameOf);
 
 TEST(CudaEqualityTest, NeedsADevice) {

@@ -63,6 +63,7 @@ std::vector<EqualityCase> GraphCases() {
 
 INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(Cases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Graphs, EqualityTest, testing::ValuesIn(GraphCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Graphs, GraphTest, testing::ValuesIn(GraphCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Models, CourseTest, testing::Values(CaseOf("resnet20")), NameOf);
 
 }  // namespace
