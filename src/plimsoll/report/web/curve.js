@@ -43,7 +43,8 @@ class CurveChart extends Plot {
     if (this.curve.smallest_limit === null) return;
     const at = x(this.curve.smallest_limit);
     this.marks.append("line").attr("x1", at).attr("x2", at).attr("y1", 0).attr("y2", this.plotHeight).style("stroke", "var(--soft)").style("stroke-dasharray", "6 4");
-    this.marks.append("text").attr("x", at + 6).attr("y", 10).text(`smallest limit ${formatPercent(this.curve.smallest_limit)}`);
+    // At the bottom: so little memory is costly, and curves are at the top there.
+    this.marks.append("text").attr("x", at + 6).attr("y", this.plotHeight - 6).text(`smallest limit ${formatPercent(this.curve.smallest_limit)}`);
   }
 
   drawCurve(curve, k, line, x, y) {
