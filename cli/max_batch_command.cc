@@ -171,11 +171,11 @@ void PrintAnswers(const Options& options, const std::string& model, Bytes limit_
 ExitCode Run(Options options) {
   const planners::Planner& planner = ParsePlanner("--planner", options.planner);
   const Bytes limit_bytes = ParseSizeOption("--limit", options.limit);
-  std::optional<HostDevice> host;
+  std::optional<TrainingDevice> host;
   if (options.steps > 0 || options.device) {
     // What is to run on the host is planned for it.
     if (options.plan.speed != "measured") options.plan.speed = "host";
-    host = OpenHost(options.link);
+    host = OpenTrainingDevice({.link = options.link});
     options.plan.machine = host->machine;
   } else if (options.link) {
     options.plan.link = *options.link;

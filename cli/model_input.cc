@@ -5,7 +5,6 @@
 
 #include "cli/plan_input.h"
 #include "plimsoll/base/error.h"
-#include "plimsoll/exec/measure_link.h"
 #include "plimsoll/nn/description.h"
 #include "plimsoll/nn/lowering.h"
 
@@ -106,24 +105,6 @@ LargestOp FindLargestOp(const trace::Trace& trace) {
     }
   }
   return largest;
-}
-
-HostDevice OpenHost(const std::optional<std::string>& link) {
-  HostDevice host;
-  if (!link) {
-    host.backend = std::make_unique<device::HostBackend>();
-    host.machine = exec::MeasureLink(host.backend.get());
-    return host;
-  }
-  host.machine = SelectMachine(*link);
-  host.backend = std::make_unique<device::HostBackend>(
-      device::HostOptions{.out_bytes_per_s = host.machine.out_bytes_per_s,
-                          .in_bytes_per_s = host.machine.in_bytes_per_s,
-                          .latency_ns = host.machine.out_latency_ns});
-  // The backend has no notion of directions that disturb each other.
-  host.machine.both_out_bytes_per_s = host.machine.out_bytes_per_s;
-  host.machine.both_in_bytes_per_s = host.machine.in_bytes_per_s;
-  return host;
 }
 
 }  // namespace plimsoll::cli

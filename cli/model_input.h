@@ -7,15 +7,12 @@
 #include <optional>
 #include <string>
 
-#include "plimsoll/device/host_backend.h"
 #include "plimsoll/nn/models/model.h"
 #include "plimsoll/nn/program.h"
 #include "plimsoll/nn/trainer.h"
-#include "plimsoll/plan/machine.h"
 #include "plimsoll/trace/trace.h"
 
-/// What commands that are about networks are asked: a model, a batch, an optimizer, a precision, a
-/// link.
+/// What commands that are about networks are asked: a model, a batch, an optimizer, a precision.
 namespace plimsoll::cli {
 
 struct ModelSettings {
@@ -61,12 +58,5 @@ struct LargestOp {
   Bytes size_bytes = 0;
 };
 LargestOp FindLargestOp(const trace::Trace& trace);
-
-/// The host as a device: throttled to a link, if one is named, else as fast as it is.
-struct HostDevice {
-  std::unique_ptr<device::HostBackend> backend;
-  plan::Machine machine;
-};
-HostDevice OpenHost(const std::optional<std::string>& link);
 
 }  // namespace plimsoll::cli

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "plimsoll/device/host_backend.h"
 #include "plimsoll/nn/cost.h"
 #include "plimsoll/nn/null_library.h"
 #include "plimsoll/nn/onednn/library.h"

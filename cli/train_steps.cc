@@ -9,7 +9,6 @@
 #include "plimsoll/base/clock.h"
 #include "plimsoll/exec/managed_device.h"
 #include "plimsoll/nn/data.h"
-#include "plimsoll/nn/onednn/library.h"
 
 namespace plimsoll::cli {
 
@@ -18,23 +17,22 @@ double Median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-TrainedSteps TrainSteps(const ModelInput& model, HostDevice* host, Bytes limit_bytes,
+TrainedSteps TrainSteps(const ModelInput& model, TrainingDevice* on, Bytes limit_bytes,
                         const std::string& planner, std::int64_t steps) {
   exec::ManagedOptions managed;
   exec::PlanningOptions& planning = managed.watch.planning;
   planning.planner = planner;
-  planning.machine = host->machine;
+  planning.machine = on->machine;
   planning.limit_bytes = limit_bytes;
   // Steps are few: training waits for its plan.
   managed.watch.plan_at_once = true;
-  exec::ManagedDevice device(host->backend.get(), managed);
-  const std::unique_ptr<nn::KernelLibrary> library = nn::MakeOneDnnLibrary();
+  exec::ManagedDevice device(on->backend.get(), managed);
   const std::unique_ptr<nn::Dataset> data = nn::OpenData("", model.network, model.data, 1);
   nn::TrainOptions train;
   train.batch = model.batch;
   train.optimizer = model.optimizer;
   train.precision = model.precision;
-  nn::Trainer trainer(&device, library.get(), model.network, train);
+  nn::Trainer trainer(&device, on->library.get(), model.network, train);
   std::vector<double> all;
   std::vector<double> planned;
   const Interrupt interrupt;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/model_input.h"
+#include "cli/training_device.h"
 
 namespace plimsoll::cli {
 
@@ -20,8 +21,8 @@ struct TrainedSteps {
   std::int64_t planned_steps = 0;
 };
 
-/// Trains a model on synthetic data on the host, under a limit.
-TrainedSteps TrainSteps(const ModelInput& model, HostDevice* host, Bytes limit_bytes,
+/// Trains a model on synthetic data, under a limit.
+TrainedSteps TrainSteps(const ModelInput& model, TrainingDevice* on, Bytes limit_bytes,
                         const std::string& planner, std::int64_t steps);
 
 }  // namespace plimsoll::cli

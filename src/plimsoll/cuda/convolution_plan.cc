@@ -8,6 +8,7 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/cuda/cudnn_graph.h"
+#include "plimsoll/cuda/fastest.h"
 #include "plimsoll/cuda/handles.h"
 #include "plimsoll/cuda/weights.h"
 
@@ -19,8 +20,6 @@ constexpr std::int64_t kWeights = 2;
 constexpr std::int64_t kY = 3;
 /// How many plans are timed for one convolution.
 constexpr std::size_t kMostTimed = 8;
-/// Times that differ less than that are the same.
-constexpr double kSameTime = 1.03;
 
 /// And how long it may take to make them.
 constexpr double kMostSeconds = 1.5;
@@ -289,24 +288,9 @@ std::shared_ptr<ConvolutionPlan> Fastest(const ConvolutionShape& shape, Handles&
   FillRandom(scratch, operand_bytes, handles.tuning_stream());
   const ConvolutionOperands operands{
       .x = scratch, .weights = scratch + x_bytes + y_bytes, .y = scratch + x_bytes};
-  std::optional<Nanoseconds> best;
-  for (const auto& plan : plans) {
-    const auto time = handles.Time(
-        [&] { plan->Run(handles, operands, scratch + operand_bytes, handles.tuning_stream()); },
-        best);
-    plan->expected_ns = time.value_or(0);
-    if (time && (!best || *time < *best)) best = time;
-  }
-  std::shared_ptr<ConvolutionPlan> chosen;
-  for (const auto& plan : plans) {
-    const bool fast =
-        best && plan->expected_ns > 0 &&
-        static_cast<double>(plan->expected_ns) <= kSameTime * static_cast<double>(*best);
-    if (fast && (chosen == nullptr || plan->workspace_bytes() < chosen->workspace_bytes())) {
-      chosen = plan;
-    }
-  }
-  return chosen;
+  return FastestOf(plans, handles, [&](const ConvolutionPlan& plan) {
+    plan.Run(handles, operands, scratch + operand_bytes, handles.tuning_stream());
+  });
 }
 
 }  // namespace

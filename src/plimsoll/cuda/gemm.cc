@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/cuda/fastest.h"
 #include "plimsoll/cuda/handles.h"
 #include "plimsoll/cuda/weights.h"
 
@@ -16,7 +17,6 @@ namespace {
 /// What cuBLAS itself takes on Hopper.
 constexpr Bytes kMostWorkspace = Bytes{32} << 20;
 constexpr int kMostTimed = 8;
-constexpr double kSameTime = 1.03;
 
 cudaDataType_t Type(bool bfloat16) { return bfloat16 ? CUDA_R_16BF : CUDA_R_32F; }
 
@@ -168,24 +168,9 @@ std::shared_ptr<GemmPlan> Fastest(const GemmShape& shape,
                               .right = scratch + left,
                               .bias = scratch + left + right + result,
                               .result = scratch + left + right};
-  std::optional<Nanoseconds> best;
-  for (const auto& plan : plans) {
-    const auto time = handles.Time(
-        [&] { plan->Run(handles, operands, scratch + operand_bytes, handles.tuning_stream()); },
-        best);
-    plan->expected_ns = time.value_or(0);
-    if (time && (!best || *time < *best)) best = time;
-  }
-  std::shared_ptr<GemmPlan> chosen;
-  for (const auto& plan : plans) {
-    const bool fast =
-        best && plan->expected_ns > 0 &&
-        static_cast<double>(plan->expected_ns) <= kSameTime * static_cast<double>(*best);
-    if (fast && (chosen == nullptr || plan->workspace_bytes() < chosen->workspace_bytes())) {
-      chosen = plan;
-    }
-  }
-  return chosen;
+  return FastestOf(plans, handles, [&](const GemmPlan& plan) {
+    plan.Run(handles, operands, scratch + operand_bytes, handles.tuning_stream());
+  });
 }
 
 std::shared_ptr<GemmPlan> Choose(const GemmShape& shape, Handles& handles) {

@@ -18,6 +18,8 @@ nn::Kernel PrepareConvolution(const nn::OpSpec& spec, Handles* handles);  ///< A
 nn::Kernel PrepareLinear(const nn::OpSpec& spec, Handles* handles);
 nn::Kernel PrepareAttention(const nn::OpSpec& spec, Handles* handles);
 nn::Kernel PrepareLstm(const nn::OpSpec& spec, Handles* handles);
+/// Of all kinds below, which need no library of a vendor's.
+nn::Kernel PrepareOwn(const nn::OpSpec& spec);
 nn::Kernel PrepareBatchNorm(const nn::OpSpec& spec);  ///< With a ReLU behind it, too.
 nn::Kernel PrepareLayerNorm(const nn::OpSpec& spec);
 nn::Kernel PrepareLrn(const nn::OpSpec& spec);

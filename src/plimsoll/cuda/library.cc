@@ -34,66 +34,15 @@ Kernel PrepareAnew(const OpSpec& spec, Handles* handles) {
     case kLinearBackwardWeights:
     case kLinearBackwardData:
       return PrepareLinear(spec, handles);
-    case kBatchNormForward:
-    case kBatchNormInference:
-    case kBatchNormBackward:
-    case kBatchNormReluForward:
-    case kBatchNormReluBackward:
-      return PrepareBatchNorm(spec);
-    case kLayerNormForward:
-    case kLayerNormBackward:
-      return PrepareLayerNorm(spec);
-    case kLrnForward:
-    case kLrnBackward:
-      return PrepareLrn(spec);
-    case kReluForward:
-    case kReluBackward:
-      return PrepareRelu(spec);
-    case kGeluForward:
-    case kGeluBackward:
-    case kTanhForward:
-    case kTanhBackward:
-    case kSigmoidForward:
-    case kSigmoidBackward:
-      return PrepareActivation(spec);
-    case kMaxPoolForward:
-    case kMaxPoolBackward:
-      return PrepareMaxPool(spec);
-    case kAveragePoolForward:
-    case kAveragePoolBackward:
-    case kGlobalPoolForward:
-    case kGlobalPoolBackward:
-      return PrepareAveragePool(spec);
-    case kAdd:
-    case kScale:
-    case kFill:
-      return PrepareArithmetic(spec);
-    case kConcat:
-    case kSlice:
-      return PrepareConcat(spec);
-    case kDropoutForward:
-    case kDropoutBackward:
-      return PrepareDropout(spec);
-    case kEmbeddingForward:
-    case kEmbeddingBackward:
-    case kAddRowsForward:
-    case kAddRowsBackward:
-      return PrepareEmbedding(spec);
     case kAttentionForward:
     case kAttentionBackward:
       return PrepareAttention(spec, handles);
     case kLstmForward:
     case kLstmBackward:
       return PrepareLstm(spec, handles);
-    case kSoftmaxLossForward:
-    case kSoftmaxLossBackward:
-    case kCountCorrect:
-      return PrepareSoftmaxLoss(spec);
-    case kSgdUpdate:
-    case kAdamWUpdate:
-      return PrepareUpdate(spec);
+    default:
+      return PrepareOwn(spec);
   }
-  Refuse(spec, "there is no kernel for it");
 }
 
 /// A kernel that profilers show by the name of its op. All are steady: what changes from step to

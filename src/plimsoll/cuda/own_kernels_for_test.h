@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library of the kernels that are written by hand, without those of vendors. For tests only.
+// A library of the kernels that are written by hand, without those of vendors: it needs no GPU to
+// be made. For tests only.
 #pragma once
 
 #include <string_view>
 
 #include "plimsoll/cuda/kernels.h"
-#include "plimsoll/nn/op_check.h"
 
 namespace plimsoll::cuda {
 
@@ -14,66 +14,7 @@ class OwnKernels final : public nn::KernelLibrary {
  public:
   std::string_view name() const override { return "own"; }
   bool fuses_batch_norm() const override { return true; }
-
-  nn::Kernel Prepare(const nn::OpSpec& spec) override {
-    using enum nn::OpKind;
-    switch (spec.kind) {
-      case kBatchNormForward:
-      case kBatchNormInference:
-      case kBatchNormBackward:
-      case kBatchNormReluForward:
-      case kBatchNormReluBackward:
-        return PrepareBatchNorm(spec);
-      case kLayerNormForward:
-      case kLayerNormBackward:
-        return PrepareLayerNorm(spec);
-      case kLrnForward:
-      case kLrnBackward:
-        return PrepareLrn(spec);
-      case kReluForward:
-      case kReluBackward:
-        return PrepareRelu(spec);
-      case kGeluForward:
-      case kGeluBackward:
-      case kTanhForward:
-      case kTanhBackward:
-      case kSigmoidForward:
-      case kSigmoidBackward:
-        return PrepareActivation(spec);
-      case kMaxPoolForward:
-      case kMaxPoolBackward:
-        return PrepareMaxPool(spec);
-      case kAveragePoolForward:
-      case kAveragePoolBackward:
-      case kGlobalPoolForward:
-      case kGlobalPoolBackward:
-        return PrepareAveragePool(spec);
-      case kAdd:
-      case kScale:
-      case kFill:
-        return PrepareArithmetic(spec);
-      case kConcat:
-      case kSlice:
-        return PrepareConcat(spec);
-      case kDropoutForward:
-      case kDropoutBackward:
-        return PrepareDropout(spec);
-      case kEmbeddingForward:
-      case kEmbeddingBackward:
-      case kAddRowsForward:
-      case kAddRowsBackward:
-        return PrepareEmbedding(spec);
-      case kSoftmaxLossForward:
-      case kSoftmaxLossBackward:
-      case kCountCorrect:
-        return PrepareSoftmaxLoss(spec);
-      case kSgdUpdate:
-      case kAdamWUpdate:
-        return PrepareUpdate(spec);
-      default:
-        nn::Refuse(spec, "it is a vendor's");
-    }
-  }
+  nn::Kernel Prepare(const nn::OpSpec& spec) override { return PrepareOwn(spec); }
 };
 
 }  // namespace plimsoll::cuda
