@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <random>
@@ -28,6 +30,8 @@ constexpr int kProposals = 500;
 constexpr double kLengthScale = 0.7;
 /// Of the limit, loads at which weights are judged.
 constexpr std::array kJudgedShares = {0.97, 0.93, 0.88};
+/// The search ends when its other weights have had this many variables placed in vain.
+constexpr std::int64_t kPlacedInVain = 20'000;
 
 /// Each score with mean 0 and variance 1 over all candidates.
 std::vector<std::array<double, kScores>> Standardise(const ScoredGaps& scored) {
@@ -59,9 +63,11 @@ class Optimiser {
     }
     for (int s = 0; s < kScores && !Stopped(); ++s) {
       const Eigen::VectorXd weights = Eigen::VectorXd::Unit(kScores, s);
-      process_.Observe(weights, Keep(MakeFit(question_, DecideBy(weights))));
+      process_.Observe(weights, Keep(MakeFit(question_, DecideBy(weights), &misfits_)));
     }
-    for (int e = kScores; e < kEvaluations && fits_ && !Stopped(); ++e) Try(Propose());
+    for (int e = kScores; e < kEvaluations && fits_ && in_vain_ < kPlacedInVain && !Stopped(); ++e) {
+      Try(Propose());
+    }
     return std::move(*best_);
   }
 
@@ -89,7 +95,13 @@ class Optimiser {
       predicted = std::min(predicted, Predict(decide, static_cast<Bytes>(limit)));
     }
     process_.Observe(weights, predicted);
-    if (predicted < lowest_) Keep(MakeFit(question_, decide, Lowest()));
+    if (predicted >= lowest_) return;
+    auto better = MakeBetter(question_, decide, static_cast<Nanoseconds>(lowest_), &misfits_);
+    if (better) {
+      Keep(*std::move(better));
+    } else {
+      in_vain_ += std::ssize(question_.problem.variables);
+    }
   }
 
   double Predict(const Decider& decide, Bytes load_limit) const {
@@ -98,11 +110,6 @@ class Optimiser {
     const auto predicted =
         plan::PredictIteration(question_.problem, decide(load_limit), question_.machine, schedule);
     return predicted ? static_cast<double>(*predicted) : Bad();
-  }
-
-  /// The time to beat.
-  Nanoseconds Lowest() const {
-    return fits_ ? static_cast<Nanoseconds>(lowest_) : std::numeric_limits<Nanoseconds>::max();
   }
 
   /// Keeps the best attempt; returns the time of this one.
@@ -147,8 +154,10 @@ class Optimiser {
   const std::vector<std::array<double, kScores>> standard_;
   GaussianProcess process_;
   std::mt19937_64 random_;
+  Misfits misfits_;
   std::optional<Attempt> best_;
   bool fits_ = false;
+  std::int64_t in_vain_ = 0;
   double lowest_ = std::numeric_limits<double>::infinity();
 };
 

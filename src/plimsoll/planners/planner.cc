@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
+#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -21,6 +24,9 @@ constexpr Nanoseconds kNeverNs = std::numeric_limits<Nanoseconds>::max();
 constexpr std::array kLoadShares = {1.0,  0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.93, 0.92,
                                     0.91, 0.9,  0.88, 0.86, 0.83, 0.8,  0.76, 0.72, 0.67};
 
+/// Of the search for a placement, where there are many to try.
+constexpr std::int64_t kFewNodes = 1000;
+
 struct Candidate {
   plan::Decision decision;
   Bytes load_limit_bytes = 0;
@@ -29,6 +35,65 @@ struct Candidate {
 
 /// Bytes of the arena that a misfit asks for; what the host lacks, no arena gives.
 Bytes Needs(const plan::Misfit& misfit) { return misfit.host ? kMaxBytes : misfit.needed_bytes; }
+
+/// What `decide` says for each of the load shares, down to the first that takes longer than
+/// `until_ns`, with its predicted time, the fastest first.
+std::vector<Candidate> Candidates(const Question& question, const Decider& decide,
+                                  Nanoseconds until_ns = kNeverNs) {
+  plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
+  std::vector<Candidate> candidates;
+  for (const double share : kLoadShares) {
+    const auto load_limit =
+        static_cast<Bytes>(share * static_cast<double>(question.options.limit_bytes));
+    Candidate candidate{.decision = decide(load_limit), .load_limit_bytes = load_limit};
+    schedule.load_limit_bytes = load_limit;
+    const auto predicted =
+        plan::PredictIteration(question.problem, candidate.decision, question.machine, schedule);
+    candidate.predicted_ns = predicted.value_or(kNeverNs);
+    const bool same =
+        !candidates.empty() && candidates.back().decision.swapped == candidate.decision.swapped;
+    if (same && !predicted) break;  // Nor will it do with less room.
+    if (same && candidates.back().predicted_ns == candidate.predicted_ns) candidates.pop_back();
+    candidates.push_back(std::move(candidate));
+    if (candidates.back().predicted_ns > until_ns) break;
+  }
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.predicted_ns < b.predicted_ns; });
+  return candidates;
+}
+
+Attempt Place(const Question& question, Candidate candidate, Misfits* misfits,
+              std::int64_t nodes = std::numeric_limits<std::int64_t>::max()) {
+  const Bytes load_limit = candidate.load_limit_bytes;
+  const plan::Misfit* known = misfits->Find(candidate.decision, load_limit);
+  if (known != nullptr) return {std::move(candidate.decision), *known, load_limit};
+  plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
+  schedule.load_limit_bytes = load_limit;
+  schedule.place_nodes = std::min(schedule.place_nodes, nodes);
+  auto made = plan::MakePlan(question.problem, candidate.decision, question.machine, schedule);
+  if (const auto* misfit = std::get_if<plan::Misfit>(&made)) {
+    misfits->Add(candidate.decision, load_limit, *misfit);
+  }
+  return {std::move(candidate.decision), std::move(made), load_limit};
+}
+
+/// The first candidate that fits, or the one that needs least.
+Attempt MakeFastest(const Question& question, std::vector<Candidate> candidates,
+                    Nanoseconds below_ns, Misfits* misfits) {
+  std::optional<Attempt> best;
+  for (Candidate& candidate : candidates) {
+    if (best && candidate.predicted_ns >= below_ns) break;
+    Attempt attempt = Place(question, std::move(candidate), misfits);
+    const auto* misfit = std::get_if<plan::Misfit>(&attempt.made);
+    if (best && misfit != nullptr && Needs(*misfit) >= Needs(std::get<plan::Misfit>(best->made))) {
+      continue;
+    }
+    best = std::move(attempt);
+    if (best->plan() != nullptr) break;
+  }
+  return std::move(*best);
+}
 
 }  // namespace
 
@@ -99,39 +164,40 @@ const Planner* FindPlanner(std::string_view name) {
   return nullptr;
 }
 
+const plan::Misfit* Misfits::Find(const plan::Decision& decision, Bytes load_limit) const {
+  const auto at = at_load_.find(load_limit);
+  if (at == at_load_.end()) return nullptr;
+  for (const Seen& seen : at->second) {
+    if (seen.decision.swapped == decision.swapped) return &seen.misfit;
+  }
+  return nullptr;
+}
+
+void Misfits::Add(const plan::Decision& decision, Bytes load_limit, const plan::Misfit& misfit) {
+  at_load_[load_limit].push_back({decision, misfit});
+}
+
 Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns) {
-  plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
-  std::vector<Candidate> candidates;
-  for (const double share : kLoadShares) {
-    const auto load_limit =
-        static_cast<Bytes>(share * static_cast<double>(question.options.limit_bytes));
-    Candidate candidate{.decision = decide(load_limit), .load_limit_bytes = load_limit};
-    schedule.load_limit_bytes = load_limit;
-    const auto predicted =
-        plan::PredictIteration(question.problem, candidate.decision, question.machine, schedule);
-    candidate.predicted_ns = predicted.value_or(kNeverNs);
-    const bool same =
-        !candidates.empty() && candidates.back().decision.swapped == candidate.decision.swapped;
-    if (same && !predicted) break;  // Nor will it do with less room.
-    if (same && candidates.back().predicted_ns == candidate.predicted_ns) candidates.pop_back();
-    candidates.push_back(std::move(candidate));
-  }
-  std::stable_sort(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.predicted_ns < b.predicted_ns; });
+  Misfits misfits;
+  return MakeFastest(question, Candidates(question, decide), below_ns, &misfits);
+}
+
+Attempt MakeFit(const Question& question, const Decider& decide, Misfits* misfits) {
+  return MakeFastest(question, Candidates(question, decide), kNeverNs, misfits);
+}
+
+std::optional<Attempt> MakeBetter(const Question& question, const Decider& decide,
+                                  Nanoseconds below_ns, Misfits* misfits) {
+  const auto until_ns = static_cast<Nanoseconds>(1.02 * static_cast<double>(below_ns));
+  std::vector<Candidate> candidates = Candidates(question, decide, until_ns);
   std::optional<Attempt> best;
-  for (Candidate& candidate : candidates) {
-    if (best && candidate.predicted_ns >= below_ns) break;
-    schedule.load_limit_bytes = candidate.load_limit_bytes;
-    auto made = plan::MakePlan(question.problem, candidate.decision, question.machine, schedule);
-    const auto* misfit = std::get_if<plan::Misfit>(&made);
-    if (best && misfit != nullptr && Needs(*misfit) >= Needs(std::get<plan::Misfit>(best->made))) {
-      continue;
-    }
-    best = {std::move(candidate.decision), std::move(made), candidate.load_limit_bytes};
-    if (best->plan() != nullptr) break;
+  for (Candidate& candidate : std::views::reverse(candidates)) {
+    if (candidate.predicted_ns >= below_ns) continue;
+    Attempt attempt = Place(question, std::move(candidate), misfits, kFewNodes);
+    if (attempt.plan() == nullptr) break;
+    best = std::move(attempt);
   }
-  return std::move(*best);
+  return best;
 }
 
 Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const plan::Machine& machine,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -105,12 +106,36 @@ struct Attempt {
   const plan::Plan* plan() const { return std::get_if<plan::Plan>(&made); }
 };
 
+/// Attempts that were seen not to fit. Placing is what takes long, most of all where it fails: who
+/// asks for many plans of one question need not fail twice.
+class Misfits {
+ public:
+  /// Nothing if the attempt is not known.
+  const plan::Misfit* Find(const plan::Decision& decision, Bytes load_limit) const;
+  void Add(const plan::Decision& decision, Bytes load_limit, const plan::Misfit& misfit);
+
+ private:
+  struct Seen {
+    plan::Decision decision;
+    plan::Misfit misfit;
+  };
+  std::map<Bytes, std::vector<Seen>> at_load_;
+};
+
 /// Makes a plan of what `decide` says for a load limit. Fragmentation needs room, how much cannot
 /// be told: so decisions are asked for at the limit and at ever lower loads, and the one that is
 /// predicted to be fastest, and not slower than `below_ns`, is placed first. Returns the first that
 /// fits, or the one that needs least.
 Attempt MakeFit(const Question& question, const Decider& decide,
                 Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max());
+/// The same, with a memory of what did not fit.
+Attempt MakeFit(const Question& question, const Decider& decide, Misfits* misfits);
+
+/// Makes a better plan than one of `below_ns`: of what `decide` says for several load limits, that
+/// which is predicted to be the least better is placed first, as it is the most likely to fit, and
+/// then the next while they do. Nothing if there is no such plan.
+std::optional<Attempt> MakeBetter(const Question& question, const Decider& decide,
+                                  Nanoseconds below_ns, Misfits* misfits);
 
 /// Of the limit, what the load is held to, in the order in which MakeFit() asks: 1 first.
 std::span<const double> LoadShares();
