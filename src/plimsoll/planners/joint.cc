@@ -82,6 +82,7 @@ class Joint {
 
   Attempt Run() {
     search_.set_target(question_.options.limit_bytes);
+    search_.set_in_hurry(Until(kHurry));
     std::size_t next = IsHuge() ? kStarts.size() : 0;
     if (IsHuge() && MayDoWithoutSwaps()) best_ = Begin({0.6, false, kHugeHorizon});
     while (next < kStarts.size() && best_.worth.time_ns == Worth::kNoTime) {
@@ -230,7 +231,7 @@ class Joint {
     if (IsHuge()) state.choices.horizon = kHugeHorizon;
     search_.SwapAll(&state);
     search_.Time(state.choices, &state.worth);
-    if (state.worth.time_ns < Worth::kNoTime) search_.ConvertBack(&state, Until(1));
+    if (state.worth.time_ns < Worth::kNoTime) search_.ConvertBack(&state, Until(kLastResort));
     return state;
   }
 
@@ -412,15 +413,19 @@ class Joint {
            static_cast<double>(std::max<std::ptrdiff_t>(away, 1));
   }
 
-  /// Takes what another planner would do, if it is better. Asks only whom nothing rules out.
+  /// Takes what another planner would do, if it is better. Asks only whom nothing rules out, and of
+  /// large problems no longer than the search was.
   void TakeBetterRival() {
     const Bytes limit = question_.options.limit_bytes;
+    const auto give_up = [this] {
+      return IsStopped() || (!search_.IsSmall() && IsOver(kRivalsLast));
+    };
     // No plan that only swaps is faster than this.
     const Nanoseconds bound =
         JointBound(question_.problem, question_.machine, limit, /*may_recompute=*/false);
     bool close = false;
     for (const Planner& rival : Planners()) {
-      if (made_ns_ <= base_ns_) return;
+      if (made_ns_ <= base_ns_ || give_up()) return;
       if (rival.decide != nullptr && made_ns_ > bound) {
         const Decider decide = rival.decide(question_);
         const auto predicted =
@@ -430,7 +435,7 @@ class Joint {
         // With less load than the limit allows, it may do better than at the limit.
         if (*predicted > made_ns_ + made_ns_ / 2) continue;
         close = true;
-        Take(MakeFit(question_, decide, made_ns_));
+        Take(MakeFit(question_, decide, made_ns_, give_up));
       } else if (rival.choose != nullptr && search_.IsSmall()) {
         const JointState state = ConsiderRival(rival, question_, limit, &evaluator_);
         const auto made_ns = static_cast<double>(made_ns_);
@@ -438,9 +443,17 @@ class Joint {
         Take(MakeFitByChoices(question_, rival.choose, made_ns));
       }
     }
-    if (close && made_ns_ > bound) Take(PlanBayes(question_));
+    if (!close || made_ns_ <= bound) return;
+    PlannerOptions options = question_.options;
+    options.stop = give_up;
+    Take(PlanBayes({question_.problem, question_.machine, options}));
   }
 
+  /// Of the budget: when there should be something to begin with, and until when the last resort
+  /// and other planners are worth a try.
+  static constexpr double kHurry = 1;
+  static constexpr double kLastResort = 1.5;
+  static constexpr double kRivalsLast = 2;
   static constexpr int kChunksPerPlan = 6;
   static constexpr int kChunksPerMisfit = 3;
   static constexpr int kMostRounds = 3;

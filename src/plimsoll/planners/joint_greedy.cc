@@ -17,6 +17,8 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 constexpr double kNever = std::numeric_limits<double>::infinity();
 /// From this many gaps times ops on, gaps are looked at in batches.
 constexpr std::size_t kMuch = 16'000'000;
+/// In how many leaps everything is swapped, when there is no time.
+constexpr std::size_t kLeaps = 32;
 /// How often it is tried there to let some return.
 constexpr std::size_t kMostReturns = 600;
 /// How many changes in a row may turn out to be useless.
@@ -132,10 +134,14 @@ void JointSearch::TakeBest(std::priority_queue<Entry>* entries, const std::vecto
   std::priority_queue<Entry>& queue = *entries;
   std::size_t batch = most;
   while (state->worth.excess > 0 && !queue.empty() && !is_over()) {
+    // Whether it pays to rebuild can take long to find out; swapping always gives room.
+    const bool only_swaps = IsInHurry();
+    if (only_swaps) batch = std::max(batch, queue.size() / kLeaps);
     std::vector<Entry> taken;
     while (taken.size() < batch && !queue.empty()) {
       const Entry entry = queue.top();
       queue.pop();
+      if (only_swaps && entry.choice == Choice::kDrop) continue;
       const bool twice = std::any_of(taken.begin(), taken.end(),
                                      [&](const Entry& x) { return x.gap == entry.gap; });
       if (state->choices.gaps[entry.gap] == Choice::kKeep && !twice) taken.push_back(entry);
@@ -153,10 +159,10 @@ void JointSearch::TakeBest(std::priority_queue<Entry>* entries, const std::vecto
       if (taken[0].choice == Choice::kDrop) {
         learned_[taken[0].gap] = step.good ? step.worth : taken[0].worth / 10;
       }
-    } else if (step.good && step.worth >= 0.3 * rival) {
+    } else if (step.good && (step.worth >= 0.3 * rival || only_swaps)) {
       *state = std::move(step.next);
       batch = std::min(2 * batch, most);
-    } else {
+    } else if (!only_swaps) {
       for (const Entry& entry : taken) queue.push({entry.worth * 0.999, entry.gap, entry.choice});
       batch = std::max<std::size_t>(1, batch / 2);
     }
@@ -277,18 +283,23 @@ void JointSearch::Descend(Scored* state, bool area, const IsOver& is_over) {
   const Bytes target = target_;
   learned_.assign(gaps_.size(), kNever);
   Scored best;
+  // Whatever there is will do then.
+  const auto is_late = [&] {
+    return is_over() || (best.worth.time_ns < Worth::kNoTime && IsInHurry());
+  };
   int failures = 0;
   for (const double depth : {1.0, 0.98, 0.96, 0.94, 0.92, 0.9, 0.87, 0.84, 0.8, 0.76, 0.72}) {
     set_target(static_cast<Bytes>(depth * static_cast<double>(target)));
-    Reduce(state, area, is_over);
+    Reduce(state, area, is_late);
     set_target(target);
     Time(state->choices, &state->worth);
     if (state->worth.time_ns < best.worth.time_ns) {
       best = *state;
       failures = 0;
-    } else if (++failures == 3 || is_over()) {
+    } else if (++failures == 3) {
       break;
     }
+    if (is_late()) break;
   }
   if (best.worth.time_ns < Worth::kNoTime) *state = std::move(best);
 }

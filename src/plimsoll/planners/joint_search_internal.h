@@ -34,10 +34,15 @@ struct Scored {
 /// worth, joint_greedy.cc goes straight down, joint_anneal.cc here and there. Not thread safe.
 class JointSearch {
  public:
+  /// Asked before each evaluation.
+  using IsOver = std::function<bool()>;
+
   /// Keeps references to rewriter and machine.
   JointSearch(const plan::Rewriter& rewriter, const plan::Machine& machine, Bytes alignment,
               std::uint64_t seed);
 
+  /// When there should be something to begin with, in a large problem.
+  void set_in_hurry(IsOver in_hurry) { in_hurry_ = std::move(in_hurry); }
   void set_target(Bytes bytes) { target_ = bytes; }
   Bytes target() const { return target_; }
   std::int64_t evaluations() const { return evaluations_; }
@@ -49,9 +54,6 @@ class JointSearch {
   /// than to see that it takes longer than `below_ns`.
   bool Time(const Choices& choices, Worth* worth, Nanoseconds below_ns = Worth::kNoTime,
             bool roughly = false);
-
-  /// Asked before each evaluation.
-  using IsOver = std::function<bool()>;
 
   /// Drops gaps, cheapest bytes first, until the load is within the target; swaps where drops
   /// cannot help. By `area`, a gap's bytes count as often as there are ops above the target in it.
@@ -132,6 +134,9 @@ class JointSearch {
   const plan::Rewriter& rewriter_;
   const plan::Machine& machine_;
   const std::vector<plan::Gap>& gaps_;
+  bool IsInHurry() const { return !IsSmall() && in_hurry_ && in_hurry_(); }
+
+  IsOver in_hurry_;
   const std::size_t work_;     // To look at every gap once: gaps times ops.
   const Nanoseconds base_ns_;  // Of the recorded ops.
   Sketch sketch_;

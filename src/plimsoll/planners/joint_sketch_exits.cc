@@ -22,8 +22,13 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 void Sketch::OpenTrip(std::size_t gap) {
   std::size_t index = trips_.size();
   if (model_.gaps[gap].end >= model_.problem.period) {
-    index = 0;
-    while (trips_[index].gap != gap) ++index;
+    // They come first, in the order of their gaps.
+    const auto end = trips_.begin() + static_cast<std::ptrdiff_t>(around_count_);
+    index = static_cast<std::size_t>(std::lower_bound(trips_.begin(), end, gap,
+                                                      [](const Trip& trip, std::size_t wanted) {
+                                                        return trip.gap < wanted;
+                                                      }) -
+                                     trips_.begin());
   } else {
     trips_.push_back({.gap = gap});
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <ranges>
 #include <utility>
@@ -36,10 +37,12 @@ struct Candidate {
 /// Bytes of the arena that a misfit asks for; what the host lacks, no arena gives.
 Bytes Needs(const plan::Misfit& misfit) { return misfit.host ? kMaxBytes : misfit.needed_bytes; }
 
+using GiveUp = std::function<bool()>;
+
 /// What `decide` says for each of the load shares, down to the first that takes longer than
-/// `until_ns`, with its predicted time, the fastest first.
+/// `until_ns` or at which it is given up, with its predicted time, the fastest first.
 std::vector<Candidate> Candidates(const Question& question, const Decider& decide,
-                                  Nanoseconds until_ns = kNeverNs) {
+                                  Nanoseconds until_ns = kNeverNs, const GiveUp& give_up = {}) {
   plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
   std::vector<Candidate> candidates;
   for (const double share : kLoadShares) {
@@ -55,7 +58,7 @@ std::vector<Candidate> Candidates(const Question& question, const Decider& decid
     if (same && !predicted) break;  // Nor will it do with less room.
     if (same && candidates.back().predicted_ns == candidate.predicted_ns) candidates.pop_back();
     candidates.push_back(std::move(candidate));
-    if (candidates.back().predicted_ns > until_ns) break;
+    if (candidates.back().predicted_ns > until_ns || (give_up && give_up())) break;
   }
   std::stable_sort(
       candidates.begin(), candidates.end(),
@@ -80,10 +83,10 @@ Attempt Place(const Question& question, Candidate candidate, Misfits* misfits,
 
 /// The first candidate that fits, or the one that needs least.
 Attempt MakeFastest(const Question& question, std::vector<Candidate> candidates,
-                    Nanoseconds below_ns, Misfits* misfits) {
+                    Nanoseconds below_ns, Misfits* misfits, const GiveUp& give_up = {}) {
   std::optional<Attempt> best;
   for (Candidate& candidate : candidates) {
-    if (best && candidate.predicted_ns >= below_ns) break;
+    if (best && (candidate.predicted_ns >= below_ns || (give_up && give_up()))) break;
     Attempt attempt = Place(question, std::move(candidate), misfits);
     const auto* misfit = std::get_if<plan::Misfit>(&attempt.made);
     if (best && misfit != nullptr && Needs(*misfit) >= Needs(std::get<plan::Misfit>(best->made))) {
@@ -177,9 +180,11 @@ void Misfits::Add(const plan::Decision& decision, Bytes load_limit, const plan::
   at_load_[load_limit].push_back({decision, misfit});
 }
 
-Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns) {
+Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
+                const std::function<bool()>& give_up) {
   Misfits misfits;
-  return MakeFastest(question, Candidates(question, decide), below_ns, &misfits);
+  return MakeFastest(question, Candidates(question, decide, kNeverNs, give_up), below_ns, &misfits,
+                     give_up);
 }
 
 Attempt MakeFit(const Question& question, const Decider& decide, Misfits* misfits) {

@@ -125,9 +125,10 @@ class Misfits {
 /// Makes a plan of what `decide` says for a load limit. Fragmentation needs room, how much cannot
 /// be told: so decisions are asked for at the limit and at ever lower loads, and the one that is
 /// predicted to be fastest, and not slower than `below_ns`, is placed first. Returns the first that
-/// fits, or the one that needs least.
+/// fits, or the one that needs least; once `give_up`, of those that it has come to.
 Attempt MakeFit(const Question& question, const Decider& decide,
-                Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max());
+                Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max(),
+                const std::function<bool()>& give_up = {});
 /// The same, with a memory of what did not fit.
 Attempt MakeFit(const Question& question, const Decider& decide, Misfits* misfits);
 
