@@ -65,7 +65,8 @@ class Optimiser {
       const Eigen::VectorXd weights = Eigen::VectorXd::Unit(kScores, s);
       process_.Observe(weights, Keep(MakeFit(question_, DecideBy(weights), &misfits_)));
     }
-    for (int e = kScores; e < kEvaluations && fits_ && in_vain_ < kPlacedInVain && !Stopped(); ++e) {
+    for (int e = kScores; e < kEvaluations && fits_ && in_vain_ < kPlacedInVain && !Stopped();
+         ++e) {
       Try(Propose());
     }
     return std::move(*best_);

@@ -83,8 +83,10 @@ class Joint {
   Attempt Run() {
     search_.set_target(question_.options.limit_bytes);
     search_.set_in_hurry(Until(kHurry));
+    // Next to everything must go.
+    if (!MayDoWithoutSwaps()) search_.set_stride(kStride);
     std::size_t next = IsHuge() ? kStarts.size() : 0;
-    if (IsHuge() && MayDoWithoutSwaps()) best_ = Begin({0.6, false, kHugeHorizon});
+    if (IsHuge()) best_ = Begin({0.6, false, kHugeHorizon});
     while (next < kStarts.size() && best_.worth.time_ns == Worth::kNoTime) {
       best_ = Begin(kStarts[next++]);
     }
@@ -106,13 +108,17 @@ class Joint {
  private:
   bool IsHuge() const { return question_.problem.ops.size() > kHugeOps; }
 
-  /// Whether what is persistent, which cannot be rebuilt, is within the limit.
-  bool MayDoWithoutSwaps() const {
+  Bytes PersistentBytes() const {
     Bytes sum = 0;
     for (const plan::Variable& variable : question_.problem.variables) {
       if (variable.persistent()) sum += variable.size_bytes;
     }
-    return sum < question_.options.limit_bytes;
+    return sum;
+  }
+  /// Whether what is persistent, which cannot be rebuilt, leaves room within the limit.
+  bool MayDoWithoutSwaps() const {
+    return static_cast<double>(PersistentBytes()) <
+           kMostPersistent * static_cast<double>(question_.options.limit_bytes);
   }
 
   bool IsStopped() const { return question_.options.stop && question_.options.stop(); }
@@ -146,7 +152,12 @@ class Joint {
     const JointSearch::IsOver is_over = UntilFound();
     Scored state = Empty();
     state.choices.horizon = start.horizon;
-    if (start.share > 0) search_.FillLink(&state, start.share, is_over);
+    if (!MayDoWithoutSwaps()) {
+      const auto room = static_cast<double>(question_.options.limit_bytes) * kRoomForPersistent;
+      search_.SwapPersistent(&state, PersistentBytes() - static_cast<Bytes>(room));
+    } else if (start.share > 0) {
+      search_.FillLink(&state, start.share, is_over);
+    }
     search_.Descend(&state, start.area, is_over);
     if (state.worth.time_ns == Worth::kNoTime) return state;
     // What the link carries now makes room for others to return; in a short iteration, the search
@@ -454,6 +465,11 @@ class Joint {
   static constexpr double kHurry = 1;
   static constexpr double kLastResort = 1.5;
   static constexpr double kRivalsLast = 2;
+  /// Of the limit: above the first, what is persistent is swapped from the start, down to the
+  /// other.
+  static constexpr double kMostPersistent = 0.8;
+  static constexpr std::size_t kStride = 16;
+  static constexpr double kRoomForPersistent = 0.5;
   static constexpr int kChunksPerPlan = 6;
   static constexpr int kChunksPerMisfit = 3;
   static constexpr int kMostRounds = 3;

@@ -132,6 +132,7 @@ void JointSearch::Reduce(Scored* state, bool area, const IsOver& is_over) {
 void JointSearch::TakeBest(std::priority_queue<Entry>* entries, const std::vector<double>& relief,
                            bool area, std::size_t most, Scored* state, const IsOver& is_over) {
   std::priority_queue<Entry>& queue = *entries;
+  const std::size_t longest = most == 1 ? 1 : most * stride_;
   std::size_t batch = most;
   while (state->worth.excess > 0 && !queue.empty() && !is_over()) {
     // Whether it pays to rebuild can take long to find out; swapping always gives room.
@@ -152,7 +153,7 @@ void JointSearch::TakeBest(std::priority_queue<Entry>* entries, const std::vecto
     if (taken.size() == 1) {
       if (step.good && (step.worth >= 0.9 * rival || step.worth >= 0.9 * taken[0].worth)) {
         *state = std::move(step.next);
-        batch = std::min(2 * batch, most);
+        batch = std::min(2 * batch, longest);
       } else if (step.good) {
         queue.push({step.worth, taken[0].gap, taken[0].choice});
       }
@@ -161,7 +162,7 @@ void JointSearch::TakeBest(std::priority_queue<Entry>* entries, const std::vecto
       }
     } else if (step.good && (step.worth >= 0.3 * rival || only_swaps)) {
       *state = std::move(step.next);
-      batch = std::min(2 * batch, most);
+      batch = std::min(2 * batch, longest);
     } else if (!only_swaps) {
       for (const Entry& entry : taken) queue.push({entry.worth * 0.999, entry.gap, entry.choice});
       batch = std::max<std::size_t>(1, batch / 2);
@@ -302,6 +303,22 @@ void JointSearch::Descend(Scored* state, bool area, const IsOver& is_over) {
     if (is_late()) break;
   }
   if (best.worth.time_ns < Worth::kNoTime) *state = std::move(best);
+}
+
+void JointSearch::SwapPersistent(Scored* state, Bytes bytes) const {
+  std::vector<std::pair<plan::Position, std::size_t>> order;
+  for (std::size_t g = 0; g < gaps_.size(); ++g) {
+    const plan::Problem& problem = rewriter_.problem();
+    const bool around = gaps_[g].end >= problem.period;
+    if (!around || !problem.variables[At(gaps_[g].variable)].persistent()) continue;
+    order.emplace_back(gaps_[g].begin - gaps_[g].end, g);
+  }
+  std::sort(order.begin(), order.end());
+  for (const auto& [minus_length, g] : order) {
+    if (bytes <= 0) return;
+    state->choices.gaps[g] = Choice::kSwap;
+    bytes -= SizeOf(g);
+  }
 }
 
 void JointSearch::SwapAll(Scored* state) const {

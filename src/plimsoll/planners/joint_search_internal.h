@@ -43,6 +43,9 @@ class JointSearch {
 
   /// When there should be something to begin with, in a large problem.
   void set_in_hurry(IsOver in_hurry) { in_hurry_ = std::move(in_hurry); }
+  /// How many times larger batches of a large problem may grow while all goes well: faster, and
+  /// often worse.
+  void set_stride(std::size_t stride) { stride_ = stride; }
   void set_target(Bytes bytes) { target_ = bytes; }
   Bytes target() const { return target_; }
   std::int64_t evaluations() const { return evaluations_; }
@@ -61,6 +64,9 @@ class JointSearch {
   /// Reduces to the target and beyond, as long as the iteration gets shorter: what is on its way in
   /// or out needs room, too.
   void Descend(Scored* state, bool area, const IsOver& is_over);
+  /// Swaps so many bytes of what is persistent across the end of the iteration, the longest
+  /// absences first.
+  void SwapPersistent(Scored* state, Bytes bytes) const;
   /// Swaps whatever may help.
   void SwapAll(Scored* state) const;
   /// Turns swaps into replays while that makes the iteration shorter, the cheapest bytes first.
@@ -137,6 +143,7 @@ class JointSearch {
   bool IsInHurry() const { return !IsSmall() && in_hurry_ && in_hurry_(); }
 
   IsOver in_hurry_;
+  std::size_t stride_ = 1;
   const std::size_t work_;     // To look at every gap once: gaps times ops.
   const Nanoseconds base_ns_;  // Of the recorded ops.
   Sketch sketch_;

@@ -24,11 +24,10 @@ void Sketch::OpenTrip(std::size_t gap) {
   if (model_.gaps[gap].end >= model_.problem.period) {
     // They come first, in the order of their gaps.
     const auto end = trips_.begin() + static_cast<std::ptrdiff_t>(around_count_);
-    index = static_cast<std::size_t>(std::lower_bound(trips_.begin(), end, gap,
-                                                      [](const Trip& trip, std::size_t wanted) {
-                                                        return trip.gap < wanted;
-                                                      }) -
-                                     trips_.begin());
+    index = static_cast<std::size_t>(
+        std::lower_bound(trips_.begin(), end, gap,
+                         [](const Trip& trip, std::size_t wanted) { return trip.gap < wanted; }) -
+        trips_.begin());
   } else {
     trips_.push_back({.gap = gap});
   }
