@@ -35,12 +35,13 @@ LoadSwapper::LoadSwapper(const Workload& workload, const plan::Machine& machine)
   for (std::size_t s = 0; s < planners::kScores; ++s) {
     Weights alone{};
     alone[s] = 1;
-    mixes_.push_back(alone);
+    mixes_.push_back({alone, 1});
   }
   std::mt19937_64 random(1);
   for (int k = 0; k < kMixes; ++k) {
-    Weights& mix = mixes_.emplace_back();
-    for (double& weight : mix) weight = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+    Mix& mix = mixes_.emplace_back();
+    for (double& weight : mix.weights) weight = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+    mix.chosen_for = std::lerp(0.6, 1, static_cast<double>(random() >> 11) * 0x1p-53);
   }
 }
 
@@ -50,8 +51,8 @@ std::optional<double> LoadSwapper::Overhead(planners::Score score, Bytes limit_b
 
 std::optional<double> LoadSwapper::BestOverhead(Bytes limit_bytes) const {
   std::optional<double> best;
-  for (const Weights& weights : mixes_) {
-    const std::optional<double> overhead = Overhead(weights, limit_bytes);
+  for (const Mix& mix : mixes_) {
+    const std::optional<double> overhead = Overhead(mix, limit_bytes);
     if (overhead && (!best || *overhead < *best)) best = overhead;
     if (best && *best <= 0) break;
   }
@@ -69,18 +70,19 @@ Bytes LoadSwapper::SmallestLimit() const {
   return smallest;
 }
 
-std::optional<double> LoadSwapper::Overhead(const Weights& weights, Bytes limit_bytes) const {
+std::optional<double> LoadSwapper::Overhead(const Mix& mix, Bytes limit_bytes) const {
   std::vector<double> scores;
   for (const auto& row : scored_.scores) {
     double score = 0;
-    for (std::size_t s = 0; s < planners::kScores; ++s) score += weights[s] * row[s];
+    for (std::size_t s = 0; s < planners::kScores; ++s) score += mix.weights[s] * row[s];
     scores.push_back(score);
   }
   plan::ScheduleOptions schedule;
   schedule.limit_bytes = limit_bytes;
   schedule.alignment = 1;
+  const auto chosen_for = static_cast<Bytes>(mix.chosen_for * static_cast<double>(limit_bytes));
   const auto predicted = plan::PredictIteration(
-      workload_.problem, planners::Choose(question_, scored_.gaps, scores, limit_bytes), machine_,
+      workload_.problem, planners::Choose(question_, scored_.gaps, scores, chosen_for), machine_,
       schedule);
   if (!predicted) return std::nullopt;
   return static_cast<double>(*predicted) / static_cast<double>(workload_.problem.iteration_ns()) -

@@ -21,8 +21,9 @@ class LoadSwapper {
   /// nothing if the load cannot be held.
   std::optional<double> Overhead(planners::Score score, Bytes limit_bytes) const;
 
-  /// Returns the smallest overhead of the four scores and of kMixes random mixtures of them, in the
-  /// place of the paper's 30 to 40 steps of Bayesian optimisation.
+  /// Returns the smallest overhead of the four scores and of kMixes random mixtures of them, each
+  /// choosing for some load below the limit, in the place of the paper's 30 to 40 steps of Bayesian
+  /// optimisation.
   std::optional<double> BestOverhead(Bytes limit_bytes) const;
 
   /// Returns the smallest limit, in steps of one percent of the peak load, at which BestOverhead()
@@ -33,15 +34,19 @@ class LoadSwapper {
 
  private:
   using Weights = std::array<double, planners::kScores>;
+  struct Mix {
+    Weights weights{};
+    double chosen_for = 1;  ///< Of the limit, the load for which gaps are chosen.
+  };
 
-  std::optional<double> Overhead(const Weights& weights, Bytes limit_bytes) const;
+  std::optional<double> Overhead(const Mix& mix, Bytes limit_bytes) const;
 
   const Workload& workload_;
   const plan::Machine& machine_;
   const planners::PlannerOptions options_;
   const planners::Question question_;
   planners::ScoredGaps scored_;  ///< Each score with mean 0 and variance 1.
-  std::vector<Weights> mixes_;   ///< The four scores alone first.
+  std::vector<Mix> mixes_;       ///< The four scores alone first.
 };
 
 }  // namespace plimsoll::swapping

@@ -113,6 +113,21 @@ void AddSwdoa(const Question& question, ScoredGaps* scored) {
   }
 }
 
+std::pair<plan::VariableIndex, Position> Key(const Gap& gap) { return {gap.variable, gap.begin}; }
+
+/// All gaps, however small, but `gaps`; the largest first.
+std::vector<Gap> Others(const plan::Problem& problem, const std::vector<Gap>& gaps) {
+  std::set<std::pair<plan::VariableIndex, Position>> taken;
+  for (const Gap& gap : gaps) taken.insert(Key(gap));
+  std::vector<Gap> others = plan::ListGaps(problem, 1);
+  std::erase_if(others, [&](const Gap& gap) { return taken.contains(Key(gap)); });
+  std::stable_sort(others.begin(), others.end(), [&](const Gap& a, const Gap& b) {
+    return problem.variables[At(a.variable)].size_bytes >
+           problem.variables[At(b.variable)].size_bytes;
+  });
+  return others;
+}
+
 Decider DecideBy(const Question& question, Score score) {
   const ScoredGaps scored = ScoreCandidates(question);
   std::vector<double> scores;
@@ -147,36 +162,32 @@ plan::Decision Choose(const Question& question, const std::vector<Gap>& gaps,
                       const std::vector<double>& scores, Bytes load_limit_bytes) {
   plan::Decision decision;
   FallingLoad load(question.problem);
+  const auto swap = [&](const Gap& gap) {
+    decision.swapped.push_back(gap);
+    load.Remove(gap);
+  };
   std::vector<std::size_t> order(gaps.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
   for (const std::size_t k : order) {
-    if (load.peak() <= load_limit_bytes) return decision;
-    decision.swapped.push_back(gaps[k]);
-    load.Remove(gaps[k]);
+    if (load.peak() <= load_limit_bytes) break;
+    swap(gaps[k]);
   }
-  if (load.peak() <= load_limit_bytes) return decision;
   // Below load_min: whatever lies across the peak that is left, the largest first, small ones last.
-  std::vector<Gap> others = plan::ListGaps(question.problem, 1);
-  const auto key = [](const Gap& gap) { return std::pair(gap.variable, gap.begin); };
-  std::set<std::pair<plan::VariableIndex, Position>> taken;
-  for (const Gap& gap : gaps) taken.insert(key(gap));
-  std::erase_if(others, [&](const Gap& gap) { return taken.contains(key(gap)); });
-  std::stable_sort(others.begin(), others.end(), [&](const Gap& a, const Gap& b) {
-    return question.problem.variables[At(a.variable)].size_bytes >
-           question.problem.variables[At(b.variable)].size_bytes;
-  });
+  std::vector<Gap> others;
+  if (load.peak() > load_limit_bytes) others = Others(question.problem, gaps);
   while (load.peak() > load_limit_bytes) {
     const Position position = load.peak_position();
     const auto next = std::find_if(others.begin(), others.end(), [&](const Gap& gap) {
       return Covers(question.problem, gap, position);
     });
-    if (next == others.end()) return decision;
-    decision.swapped.push_back(*next);
-    load.Remove(*next);
+    if (next == others.end()) break;
+    swap(*next);
     others.erase(next);
   }
+  std::sort(decision.swapped.begin(), decision.swapped.end(),
+            [](const Gap& a, const Gap& b) { return Key(a) < Key(b); });
   return decision;
 }
 

@@ -23,7 +23,8 @@ struct ScoredGaps {
 ScoredGaps ScoreCandidates(const Question& question);
 
 /// Chooses by decreasing score until the load is within the limit: first among the candidates, and
-/// where these do not suffice (below load_min), among all gaps across the peak that is left.
+/// where these do not suffice (below load_min), among all gaps across the peak that is left. In the
+/// order of their variables: who chooses the same gaps decides the same.
 plan::Decision Choose(const Question& question, const std::vector<plan::Gap>& gaps,
                       const std::vector<double>& scores, Bytes load_limit_bytes);
 

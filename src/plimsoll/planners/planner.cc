@@ -178,6 +178,7 @@ const plan::Misfit* Misfits::Find(const plan::Decision& decision, Bytes load_lim
 
 void Misfits::Add(const plan::Decision& decision, Bytes load_limit, const plan::Misfit& misfit) {
   at_load_[load_limit].push_back({decision, misfit});
+  ++size_;
 }
 
 Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
@@ -187,8 +188,9 @@ Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds bel
                      give_up);
 }
 
-Attempt MakeFit(const Question& question, const Decider& decide, Misfits* misfits) {
-  return MakeFastest(question, Candidates(question, decide), kNeverNs, misfits);
+Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
+                Misfits* misfits) {
+  return MakeFastest(question, Candidates(question, decide), below_ns, misfits);
 }
 
 std::optional<Attempt> MakeBetter(const Question& question, const Decider& decide,

@@ -113,6 +113,7 @@ class Misfits {
   /// Nothing if the attempt is not known.
   const plan::Misfit* Find(const plan::Decision& decision, Bytes load_limit) const;
   void Add(const plan::Decision& decision, Bytes load_limit, const plan::Misfit& misfit);
+  std::int64_t size() const { return size_; }
 
  private:
   struct Seen {
@@ -120,6 +121,7 @@ class Misfits {
     plan::Misfit misfit;
   };
   std::map<Bytes, std::vector<Seen>> at_load_;
+  std::int64_t size_ = 0;
 };
 
 /// Makes a plan of what `decide` says for a load limit. Fragmentation needs room, how much cannot
@@ -130,7 +132,8 @@ Attempt MakeFit(const Question& question, const Decider& decide,
                 Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max(),
                 const std::function<bool()>& give_up = {});
 /// The same, with a memory of what did not fit.
-Attempt MakeFit(const Question& question, const Decider& decide, Misfits* misfits);
+Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
+                Misfits* misfits);
 
 /// Makes a better plan than one of `below_ns`: of what `decide` says for several load limits, that
 /// which is predicted to be the least better is placed first, as it is the most likely to fit, and
