@@ -5,8 +5,8 @@
 #include "plimsoll/cuda/check.h"
 #include "plimsoll/cuda/kernels.h"
 
-/// Batch norm forward: the mean and variance of every channel over all rows (N, H and W), in three
-/// launches: partial sums, what follows from them, and what is written.
+/// Batch norm forward, in two ops: the mean and variance of every channel over all rows (N, H and
+/// W), in two launches, partial sums and what follows from them; and what is written.
 namespace plimsoll::cuda {
 namespace {
 
@@ -234,31 +234,20 @@ void LaunchNormalize(const Normalization<T>& n, std::int64_t rows, std::int64_t 
   CheckLaunch("batch_norm: normalize");
 }
 
-nn::Kernel PrepareForward(const nn::OpSpec& spec) {
-  const bool relu = spec.kind == nn::OpKind::kBatchNormReluForward;
-  const bool add = relu && spec.reads.size() == 6;
-  nn::RequireOperands(spec, add ? 6 : 5, relu ? 6 : 5);
+nn::Kernel PrepareStatistics(const nn::OpSpec& spec) {
+  nn::RequireOperands(spec, 3, 4);
   const std::int64_t rows = nn::Rows(spec, spec.reads[0]);
   const std::int64_t channels = nn::Columns(spec, spec.reads[0]);
-  const nn::ElementType type =
-      ActivationType(spec, {&spec.reads[0], &spec.writes[0], &spec.reads[add ? 5 : 0]});
-  nn::RequireShape(spec, spec.writes[0], spec.reads[0].shape);
-  if (add) nn::RequireShape(spec, spec.reads[5], spec.reads[0].shape);
-  for (std::size_t i = 1; i < 5; ++i) {
-    RequireFloats(spec, spec.reads[i], channels);
-    RequireFloats(spec, spec.writes[i], channels);
-  }
-  if (relu) {
-    nn::RequireType(spec, spec.writes[5], nn::ElementType::kBit);
-    nn::RequireCount(spec, spec.writes[5], rows * channels);
-  }
+  const nn::ElementType type = ActivationType(spec, {&spec.reads[0]});
+  for (const std::size_t i : {1, 2}) RequireFloats(spec, spec.reads[i], channels);
+  for (const nn::Tensor& made : spec.writes) RequireFloats(spec, made, channels);
   const int vector =
       type == nn::ElementType::kFloat ? VectorOf<float>(channels) : VectorOf<Bfloat16>(channels);
   const Tiling tiling = Tile(rows, channels, vector, kSumBlocks);
   return {.workspace_bytes = tiling.chunks * (2 * channels * 4),
           .run = [=, a = spec.attributes](const exec::Launch& launch, const nn::StepScalars&) {
             const cudaStream_t stream = StreamOf(launch);
-            auto* partials = Out<float>(launch, relu ? 6 : 5);
+            auto* partials = Out<float>(launch, 4);
             WithType(type, [&](auto element) {
               using T = decltype(element);
               const T* x = In<T>(launch, 0);
@@ -268,35 +257,34 @@ nn::Kernel PrepareForward(const nn::OpSpec& spec) {
               CheckLaunch("batch_norm: moments");
               FinishMoments<T><<<FinishBlocks(channels), kFinishThreads, 0, stream>>>(
                   x, partials, tiling, a.epsilon, a.momentum,
-                  {.running_mean = In<float>(launch, 3),
-                   .running_variance = In<float>(launch, 4),
-                   .mean = Out<float>(launch, 1),
-                   .inv_std = Out<float>(launch, 2),
-                   .new_running_mean = Out<float>(launch, 3),
-                   .new_running_variance = Out<float>(launch, 4)});
+                  {.running_mean = In<float>(launch, 1),
+                   .running_variance = In<float>(launch, 2),
+                   .mean = Out<float>(launch, 0),
+                   .inv_std = Out<float>(launch, 1),
+                   .new_running_mean = Out<float>(launch, 2),
+                   .new_running_variance = Out<float>(launch, 3)});
               CheckLaunch("batch_norm: statistics");
-              LaunchNormalize<T>({.x = x,
-                                  .gamma = In<float>(launch, 1),
-                                  .beta = In<float>(launch, 2),
-                                  .mean = Out<float>(launch, 1),
-                                  .spread = Out<float>(launch, 2),
-                                  .spread_is_variance = false,
-                                  .epsilon = 0,
-                                  .residual = add ? In<T>(launch, 5) : nullptr,
-                                  .y = Out<T>(launch, 0),
-                                  .mask = relu ? Out<std::uint8_t>(launch, 5) : nullptr},
-                                 rows, channels, stream);
             });
           }};
 }
 
-nn::Kernel PrepareInference(const nn::OpSpec& spec) {
-  nn::RequireOperands(spec, 5, 1);
+/// In training, with or without a ReLU, and in inference.
+nn::Kernel PrepareNormalize(const nn::OpSpec& spec) {
+  const bool inference = spec.kind == nn::OpKind::kBatchNormInference;
+  const bool relu = spec.kind == nn::OpKind::kBatchNormReluForward;
+  const bool add = relu && spec.reads.size() == 6;
+  nn::RequireOperands(spec, add ? 6 : 5, relu ? 2 : 1);
   const std::int64_t rows = nn::Rows(spec, spec.reads[0]);
   const std::int64_t channels = nn::Columns(spec, spec.reads[0]);
-  const nn::ElementType type = ActivationType(spec, {&spec.reads[0], &spec.writes[0]});
+  const nn::ElementType type =
+      ActivationType(spec, {&spec.reads[0], &spec.writes[0], &spec.reads[add ? 5 : 0]});
   nn::RequireShape(spec, spec.writes[0], spec.reads[0].shape);
+  if (add) nn::RequireShape(spec, spec.reads[5], spec.reads[0].shape);
   for (std::size_t i = 1; i < 5; ++i) RequireFloats(spec, spec.reads[i], channels);
+  if (relu) {
+    nn::RequireType(spec, spec.writes[1], nn::ElementType::kBit);
+    nn::RequireCount(spec, spec.writes[1], rows * channels);
+  }
   return {.run = [=, epsilon = spec.attributes.epsilon](const exec::Launch& launch,
                                                         const nn::StepScalars&) {
     WithType(type, [&](auto element) {
@@ -306,11 +294,11 @@ nn::Kernel PrepareInference(const nn::OpSpec& spec) {
                           .beta = In<float>(launch, 2),
                           .mean = In<float>(launch, 3),
                           .spread = In<float>(launch, 4),
-                          .spread_is_variance = true,
+                          .spread_is_variance = inference,
                           .epsilon = epsilon,
-                          .residual = nullptr,
+                          .residual = add ? In<T>(launch, 5) : nullptr,
                           .y = Out<T>(launch, 0),
-                          .mask = nullptr},
+                          .mask = relu ? Out<std::uint8_t>(launch, 1) : nullptr},
                          rows, channels, StreamOf(launch));
     });
   }};
@@ -320,11 +308,12 @@ nn::Kernel PrepareInference(const nn::OpSpec& spec) {
 
 nn::Kernel PrepareBatchNorm(const nn::OpSpec& spec) {
   switch (spec.kind) {
-    case nn::OpKind::kBatchNormForward:
+    case nn::OpKind::kBatchNormStatistics:
+      return PrepareStatistics(spec);
+    case nn::OpKind::kBatchNormNormalize:
     case nn::OpKind::kBatchNormReluForward:
-      return PrepareForward(spec);
     case nn::OpKind::kBatchNormInference:
-      return PrepareInference(spec);
+      return PrepareNormalize(spec);
     default:
       return PrepareBatchNormBackward(spec);
   }

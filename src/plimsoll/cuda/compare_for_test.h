@@ -137,6 +137,8 @@ struct ActivationOperands {
 inline ActivationOperands ActivationsOf(OpKind kind) {
   using enum OpKind;
   switch (kind) {
+    case kBatchNormStatistics:
+      return {{0}, {}};
     case kBatchNormReluForward:
       return {{0, 5}, {0}};
     case kBatchNormReluBackward:

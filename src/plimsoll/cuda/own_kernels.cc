@@ -7,7 +7,8 @@ namespace plimsoll::cuda {
 nn::Kernel PrepareOwn(const nn::OpSpec& spec) {
   using enum nn::OpKind;
   switch (spec.kind) {
-    case kBatchNormForward:
+    case kBatchNormStatistics:
+    case kBatchNormNormalize:
     case kBatchNormInference:
     case kBatchNormBackward:
     case kBatchNormReluForward:

@@ -52,8 +52,11 @@ class FusingLibrary final : public KernelLibrary {
 
   Kernel Prepare(const OpSpec& spec) override {
     switch (spec.kind) {
+      case OpKind::kBatchNormStatistics:
+        return Statistics(spec);
+      case OpKind::kBatchNormNormalize:
       case OpKind::kBatchNormReluForward:
-        return Forward(spec);
+        return Normalize(spec);
       case OpKind::kBatchNormReluBackward:
         return Backward(spec);
       case OpKind::kSgdUpdate:
@@ -66,25 +69,56 @@ class FusingLibrary final : public KernelLibrary {
   }
 
  private:
-  Kernel Forward(const OpSpec& spec) {
+  /// The host's batch norm of all that the two halves have to do with.
+  Kernel PrepareNorm(const OpSpec& spec, const Tensor& x, const Tensor& channels) {
     if (!fuses_) Refuse(spec, "this library fuses nothing");
-    const bool adds = spec.reads.size() == 6;
-    RequireOperands(spec, adds ? 6 : 5, 6);
-    const Tensor& y = spec.writes[0];
-    const Kernel norm = inner_->Prepare({OpKind::kBatchNormForward,
-                                         {spec.reads.begin(), spec.reads.begin() + 5},
-                                         {spec.writes.begin(), spec.writes.begin() + 5},
-                                         spec.attributes});
-    const Kernel add = inner_->Prepare({OpKind::kAdd, {y, y}, {y}});
-    const Kernel relu = inner_->Prepare({OpKind::kReluForward, {y}, {y, spec.writes[5]}});
-    if (adds) RequireShape(spec, spec.reads[5], y.shape);
+    const Tensor& c = channels;
+    return inner_->Prepare(
+        {OpKind::kBatchNormForward, {x, c, c, c, c}, {x, c, c, c, c}, spec.attributes});
+  }
+
+  Kernel Statistics(const OpSpec& spec) {
+    RequireOperands(spec, 3, 4);
+    const Tensor& x = spec.reads[0];
+    const Kernel norm = PrepareNorm(spec, x, spec.reads[1]);
+    const auto channels = static_cast<std::size_t>(spec.reads[1].size_bytes());
     return {.run = [=](const exec::Launch& at, const StepScalars& scalars) {
-      RequireInPlace(spec, at, {adds ? 5 : -1, -1, -1, 3, 4, -1});
+      RequireInPlace(spec, at, {-1, -1, 1, 2});
+      std::vector<std::byte> any(channels);  // Gamma and beta, of which nothing is left.
+      std::vector<std::byte> y(static_cast<std::size_t>(x.size_bytes()));
+      RunAlone(norm, {at.reads[0], any.data(), any.data(), at.reads[1], at.reads[2]},
+               {y.data(), at.writes[0], at.writes[1], at.writes[2], at.writes[3]}, scalars);
+    }};
+  }
+
+  /// With the sum and the ReLU, if the op has them. Throws Error if it is given other statistics
+  /// than those of x.
+  Kernel Normalize(const OpSpec& spec) {
+    const bool rectifies = spec.kind == OpKind::kBatchNormReluForward;
+    const bool adds = rectifies && spec.reads.size() == 6;
+    RequireOperands(spec, adds ? 6 : 5, rectifies ? 2 : 1);
+    const Tensor& y = spec.writes[0];
+    const Kernel norm = PrepareNorm(spec, spec.reads[0], spec.reads[1]);
+    const Kernel add = inner_->Prepare({OpKind::kAdd, {y, y}, {y}});
+    const Kernel relu =
+        inner_->Prepare({OpKind::kReluForward, {y}, {y, {y.shape, ElementType::kBit}}});
+    if (adds) RequireShape(spec, spec.reads[5], y.shape);
+    const auto channels = static_cast<std::size_t>(spec.reads[1].size_bytes());
+    return {.run = [=](const exec::Launch& at, const StepScalars& scalars) {
+      RequireInPlace(spec, at, {adds ? 5 : -1});
       std::vector<std::byte> normed(static_cast<std::size_t>(y.size_bytes()));
-      RunAlone(norm, {at.reads.begin(), at.reads.begin() + 5},
-               {normed.data(), at.writes[1], at.writes[2], at.writes[3], at.writes[4]}, scalars);
+      std::vector<std::vector<std::byte>> made(6, std::vector<std::byte>(channels));
+      RunAlone(norm, {at.reads[0], at.reads[1], at.reads[2], made[0].data(), made[1].data()},
+               {normed.data(), made[2].data(), made[3].data(), made[4].data(), made[5].data()},
+               scalars);
+      for (const std::size_t i : {0, 1}) {
+        if (std::memcmp(made[2 + i].data(), at.reads[3 + i], channels) != 0) {
+          Refuse(spec, "these are not the statistics of x");
+        }
+      }
       if (adds) RunAlone(add, {normed.data(), at.reads[5]}, {normed.data()}, scalars);
-      RunAlone(relu, {normed.data()}, {at.writes[0], at.writes[5]}, scalars);
+      if (rectifies) RunAlone(relu, {normed.data()}, {at.writes[0], at.writes[1]}, scalars);
+      if (!rectifies) std::memcpy(at.writes[0], normed.data(), normed.size());
     }};
   }
 

@@ -38,12 +38,35 @@ void Lowering::Simple(LayerIndex index, OpKind kind, bool in_place, std::vector<
 
 void Lowering::ForwardBatchNorm(LayerIndex index) {
   if (!options_.train) return Simple(index, OpKind::kBatchNormInference, /*in_place=*/true);
+  if (library_.fuses_batch_norm()) {
+    std::vector<Operand> reads = EmitStatistics(index, index);
+    return Emit(index, OpKind::kBatchNormNormalize, layer(index).attributes, std::move(reads),
+                {{Output(index), Role::kActivation}});
+  }
   const Tensor channels{{layer(index).shape.back()}};
   Simple(index, OpKind::kBatchNormForward, /*in_place=*/false,
          {{channels, Role::kSaved},
           {channels, Role::kSaved},
           {channels, Role::kStatistics, 3},
           {channels, Role::kStatistics, 4}});
+}
+
+/// The first half of a batch norm. What it makes is kept for the backward pass of layer `index`.
+/// Returns what the second half reads.
+std::vector<Lowering::Operand> Lowering::EmitStatistics(LayerIndex norm, LayerIndex index) {
+  const Tensor channels{{layer(norm).shape.back()}};
+  const std::vector<Value> values =
+      tape_.Emit(OpKind::kBatchNormStatistics, layer(norm).attributes, OriginOf(index),
+                 {ReadInput(norm), ReadParameter(norm, 2), ReadParameter(norm, 3)},
+                 {{channels, Role::kSaved},
+                  {channels, Role::kSaved},
+                  {channels, Role::kStatistics, 1},
+                  {channels, Role::kStatistics, 2}});
+  State& of = state(index);
+  of.saved.assign(values.begin(), values.begin() + 2);
+  of.saved_types.assign(2, channels);
+  return {ReadInput(norm), ReadParameter(norm, 0), ReadParameter(norm, 1), ReadSaved(index, 0),
+          ReadSaved(index, 1)};
 }
 
 void Lowering::ForwardMaxPool(LayerIndex index) {

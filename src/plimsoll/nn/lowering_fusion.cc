@@ -5,7 +5,8 @@
 //     x ─▶ norm ─▶ relu ─▶ y          x ─▶ norm ─▶ add ─▶ relu ─▶ y
 //                                      residual ────┘
 //
-// The op stands where the ReLU does; norm and addition have none of their own.
+// The op stands where the ReLU does, the norm's statistics right before it; norm and addition have
+// none of their own.
 #include <algorithm>
 #include <utility>
 
@@ -66,22 +67,14 @@ void Lowering::FindFusions() {
 
 void Lowering::ForwardFusion(LayerIndex index) {
   const auto [norm, residual] = state(index).fusion;
-  std::vector<Operand> reads = {ReadInput(norm)};
-  for (std::size_t i = 0; i < layer(norm).parameters.size(); ++i) {
-    reads.push_back(ReadParameter(norm, i));
-  }
+  std::vector<Operand> reads = EmitStatistics(norm, index);
   int shares = -1;
   if (residual >= 0) {
     shares = static_cast<int>(reads.size());
     reads.push_back(Read(residual));
   }
-  const Tensor channels{{layer(norm).shape.back()}};
   Emit(index, OpKind::kBatchNormReluForward, layer(norm).attributes, std::move(reads),
        {{Output(index), Role::kActivation, shares},
-        {channels, Role::kSaved},
-        {channels, Role::kSaved},
-        {channels, Role::kStatistics, 3},
-        {channels, Role::kStatistics, 4},
         {{Output(index).shape, ElementType::kBit}, Role::kSaved}});
 }
 
@@ -95,7 +88,7 @@ void Lowering::BackwardFusion(LayerIndex index) {
   if (passes_on) results.push_back({Output(residual), Role::kGradient, kDy});
   const std::vector<Value> values =
       tape_.Emit(OpKind::kBatchNormReluBackward, layer(norm).attributes, OriginOf(index),
-                 {ReadInput(norm), ReadGradient(index), ReadSaved(index, 4), ReadParameter(norm, 0),
+                 {ReadInput(norm), ReadGradient(index), ReadSaved(index, 2), ReadParameter(norm, 0),
                   ReadSaved(index, 0), ReadSaved(index, 1)},
                  results);
   AddParameterGradient(norm, 0, values[1]);

@@ -47,6 +47,7 @@ class Lowering {
   void Forward(LayerIndex index);
   void Simple(LayerIndex index, OpKind kind, bool in_place, std::vector<Result> saved = {});
   void ForwardBatchNorm(LayerIndex index);
+  std::vector<Operand> EmitStatistics(LayerIndex norm, LayerIndex index);
   void ForwardMaxPool(LayerIndex index);
   void ForwardLoss(LayerIndex index);
   void Emit(LayerIndex index, OpKind kind, const Attributes& attributes, std::vector<Operand> reads,

@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, kOpKinds> kNames = {
     "batch_norm_forward",
     "batch_norm_inference",
     "batch_norm_backward",
+    "batch_norm_statistics",
+    "batch_norm_normalize",
     "batch_norm_relu_forward",
     "batch_norm_relu_backward",
     "layer_norm_forward",
@@ -91,9 +93,8 @@ trace::OpTraits TraitsOf(OpKind kind) {
   trace::OpTraits traits{.replayable = true};
   if (kind == OpKind::kDropoutForward) traits.random = true;
   // Running mean and running variance.
-  if (kind == OpKind::kBatchNormForward || kind == OpKind::kBatchNormReluForward) {
-    traits.state_reads = (1U << 3) | (1U << 4);
-  }
+  if (kind == OpKind::kBatchNormForward) traits.state_reads = (1U << 3) | (1U << 4);
+  if (kind == OpKind::kBatchNormStatistics) traits.state_reads = (1U << 1) | (1U << 2);
   return traits;
 }
 

@@ -55,9 +55,11 @@ enum class OpKind : std::uint8_t {
                                    ///< -> y, mean, inv_std, running_mean=, running_var=
   kBatchNormInference,             ///< x, gamma, beta, running_mean, running_var -> y=x
   kBatchNormBackward,              ///< x, dy, gamma, mean, inv_std -> dx=dy, dgamma, dbeta
-  kBatchNormReluForward,           ///< x, gamma, beta, running_mean, running_var, (residual)
-                                   ///< -> y=residual, mean, inv_std, running_mean=, running_var=,
-                                   ///< mask: bits; y = max(0, norm(x) + residual)
+  kBatchNormStatistics,            ///< x, running_mean, running_var
+                                   ///< -> mean, inv_std, running_mean=, running_var=
+  kBatchNormNormalize,             ///< x, gamma, beta, mean, inv_std -> y
+  kBatchNormReluForward,           ///< x, gamma, beta, mean, inv_std, (residual)
+                                   ///< -> y=residual, mask: bits; y = max(0, norm(x) + residual)
   kBatchNormReluBackward,          ///< x, dy, mask, gamma, mean, inv_std
                                    ///< -> dx, dgamma, dbeta, (dresidual=dy); without it, dx=dy
   kLayerNormForward,               ///< x, gamma, beta -> y, mean, inv_std; over the last dimension
@@ -172,7 +174,9 @@ class KernelLibrary {
  public:
   virtual ~KernelLibrary() = default;
   virtual std::string_view name() const = 0;
-  /// Whether it has kBatchNormReluForward and kBatchNormReluBackward.
+  /// Whether a batch norm in training is two ops, the second of which takes a ReLU with it:
+  /// kBatchNormStatistics, and kBatchNormNormalize or kBatchNormReluForward, with
+  /// kBatchNormReluBackward. What runs again is the second alone. Else it is kBatchNormForward.
   virtual bool fuses_batch_norm() const { return false; }
   /// How many parameters an update may take at once.
   virtual int update_group() const { return 1; }

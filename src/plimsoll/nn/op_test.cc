@@ -33,6 +33,8 @@ TEST(OpTest, MasksTakeABitPerElement) {
 
 TEST(OpTest, OnlyBatchNormHasStateOnTheSide) {
   EXPECT_EQ(TraitsOf(OpKind::kBatchNormForward).state_reads, 0b11000U);
+  EXPECT_EQ(TraitsOf(OpKind::kBatchNormStatistics).state_reads, 0b110U);
+  EXPECT_EQ(TraitsOf(OpKind::kBatchNormReluForward).state_reads, 0U);
   EXPECT_EQ(TraitsOf(OpKind::kConvForward).state_reads, 0U);
   EXPECT_TRUE(TraitsOf(OpKind::kDropoutForward).random);
 }

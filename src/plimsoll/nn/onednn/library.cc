@@ -81,6 +81,8 @@ Kernel PrepareAnew(const OpSpec& spec) {
     case kSgdUpdate:
     case kAdamWUpdate:
       return onednn::PrepareUpdate(spec);
+    case kBatchNormStatistics:
+    case kBatchNormNormalize:
     case kBatchNormReluForward:
     case kBatchNormReluBackward:
       break;  // Not fused: fuses_batch_norm().
