@@ -161,8 +161,9 @@ report::Subject MakeSubject(plan::Plan made, const SubjectFacts& facts) {
   figures.footprint_unlimited_bytes =
       facts.has_limit ? PlanUnlimited(subject.recorded, plan.machine).plan->footprint_bytes
                       : plan.footprint_bytes;
+  const report::CommandTimes& drawn = subject.drawn();
   for (const report::MemoryStep& step :
-       report::ListSteps(subject, report::ListRectangles(subject))) {
+       report::ListSteps(plan, drawn, report::ListRectangles(subject, drawn))) {
     figures.peak_load_planned_bytes = std::max(figures.peak_load_planned_bytes, step.load_bytes);
   }
   // Nothing is planned: that is the load, moments between two ops included.

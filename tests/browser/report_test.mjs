@@ -232,6 +232,29 @@ test("a run shows what was measured below what was predicted", { skip: !has("run
   await close(page);
 });
 
+test("a run's memory is drawn at measured times, and the page says so", { skip: !has("run") }, async () => {
+  const page = await open("run");
+  const { iteration_ns_measured: iteration, iterations_together: laps } = figuresOf("run");
+  for (const id of ["memory", "map"]) assert.match(await page.locator(`#${id} .caption`).first().innerText(), /at measured times/);
+  const milliseconds = (text) => { const [number, unit] = text.split(" "); return Number(number) * { ns: 1e-6, µs: 1e-3, ms: 1, s: 1e3 }[unit]; };
+  await page.locator("#memory summary").click();
+  const begins = await page.locator("#memory details tbody tr td:first-child").allTextContents();
+  const last = 0.95 * laps * iteration / 1e6;
+  assert.ok(Math.abs(milliseconds(begins[19]) - last) < 0.01 * last, `${begins[19]} of ${last} ms`);
+  // Keys and pointer find what is there in those times.
+  await page.locator("#memory .plot").focus();
+  await page.keyboard.press(".");
+  assert.match(await tipText(page), /op 0 /);
+  const middle = await surface(page, "map");
+  await page.mouse.move(middle.box.x + middle.box.width / 2, middle.box.y + middle.box.height - 3);
+  assert.match(await tipText(page), /there/);
+  await close(page);
+
+  const predicted = await open("resnet50");
+  for (const id of ["memory", "map"]) assert.match(await predicted.locator(`#${id} .caption`).first().innerText(), /at predicted times/);
+  await close(predicted);
+});
+
 test("a curve has its planners, the bound and the chosen point", async () => {
   const page = await open("resnet50");
   const section = page.locator("#curve-section");

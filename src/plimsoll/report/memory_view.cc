@@ -17,34 +17,38 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 /// Says when a residency is used, and from when to when its bytes are its own.
 class ResidencyClock {
  public:
-  /// `whole_lives`: whether bytes are taken from malloc to free, used or not.
-  ResidencyClock(const plan::Plan& plan, const CommandTimes& times, bool whole_lives)
-      : plan_(plan),
+  ResidencyClock(const Subject& subject, const CommandTimes& times)
+      : plan_(subject.plan),
+        predicted_(subject.predicted.times),
         times_(times),
-        whole_lives_(whole_lives),
-        commands_(CommandsOfOps(plan)),
-        accesses_(plan::ListAccesses(plan.problem)) {}
+        whole_lives_(!subject.figures.planned()),
+        commands_(CommandsOfOps(plan_)),
+        accesses_(plan::ListAccesses(plan_.problem)) {}
 
   /// From the first of its commands to the last, on an axis without an end.
   std::pair<Nanoseconds, Nanoseconds> SpanOf(const plan::Residency& residency) const {
-    const Uses uses = FindUses(residency);
+    const Uses uses = FindUses(residency, times_);
+    // In which iteration a copy runs is told by predicted times, which are exact: clocks of queues
+    // may differ by a little, and a copy that seems to end behind its op is not a lap too late.
+    const Uses predicted = FindUses(residency, predicted_);
     std::pair<Nanoseconds, Nanoseconds> span = {uses.first_start_ns, uses.last_end_ns};
     if (whole_lives_) {
-      const Nanoseconds begin = TimeOf(residency.begin);
-      const Nanoseconds end = TimeOf(residency.end);
+      const Nanoseconds begin = TimeOf(residency.begin, times_);
+      const Nanoseconds end = TimeOf(residency.end, times_);
       // Scratch that is freed before its op runs is drawn as if it were freed behind it.
       span = {std::min(begin, uses.first_start_ns), std::max(end, uses.last_end_ns)};
     }
     if (residency.copy_in >= 0) {
       // The last of its runs, one in each iteration, that ends before the first use.
       const auto c = At(residency.copy_in);
-      span.first = times_.start_ns[c] - LapsAbove(times_.end_ns[c] - uses.first_start_ns);
+      const std::int64_t laps = LapsAbove(predicted_.end_ns[c] - predicted.first_start_ns);
+      span.first = std::min(span.first, times_.start_ns[c] - laps * times_.iteration_ns);
     }
     if (residency.copy_out >= 0) {
       // The first of its runs that begins behind the last write.
       const auto c = At(residency.copy_out);
-      const Nanoseconds end = times_.end_ns[c] + LapsAbove(uses.written_ns - times_.start_ns[c]);
-      span.second = std::max(span.second, end);
+      const std::int64_t laps = LapsAbove(predicted.written_ns - predicted_.start_ns[c]);
+      span.second = std::max(span.second, times_.end_ns[c] + laps * times_.iteration_ns);
     }
     return span;
   }
@@ -56,7 +60,7 @@ class ResidencyClock {
     Nanoseconds written_ns = 0;  ///< The end of the last write, or the first start.
   };
 
-  Uses FindUses(const plan::Residency& residency) const {
+  Uses FindUses(const plan::Residency& residency, const CommandTimes& times) const {
     const std::vector<plan::Access>& accesses = accesses_[At(residency.variable)];
     const bool around =
         plan_.problem.cyclic && plan_.problem.variables[At(residency.variable)].persistent();
@@ -65,20 +69,21 @@ class ResidencyClock {
       // A persistent variable is used at the same positions in each iteration.
       for (Nanoseconds lap = 0; lap < (around ? 2 : 1); ++lap) {
         const plan::Position time = access.time + lap * plan_.problem.period;
-        if (time >= residency.begin && time < residency.end) AddUse(access, time, &uses);
+        if (time >= residency.begin && time < residency.end) AddUse(access, time, times, &uses);
       }
     }
     // Scratch may be freed before the op runs that it is for.
-    if (!uses && !accesses.empty()) AddUse(accesses.front(), accesses.front().time, &uses);
-    return uses.value_or(Uses{TimeOf(residency.begin), TimeOf(residency.end), 0});
+    if (!uses && !accesses.empty()) AddUse(accesses.front(), accesses.front().time, times, &uses);
+    return uses.value_or(Uses{TimeOf(residency.begin, times), TimeOf(residency.end, times), 0});
   }
 
-  void AddUse(const plan::Access& access, plan::Position time, std::optional<Uses>* uses) const {
+  void AddUse(const plan::Access& access, plan::Position time, const CommandTimes& times,
+              std::optional<Uses>* uses) const {
     const auto c = At(commands_[At(access.op)]);
     const Nanoseconds shift =
-        time / std::max<plan::Position>(plan_.problem.period, 1) * times_.iteration_ns;
-    const Nanoseconds start = times_.start_ns[c] + shift;
-    const Nanoseconds end = times_.end_ns[c] + shift;
+        time / std::max<plan::Position>(plan_.problem.period, 1) * times.iteration_ns;
+    const Nanoseconds start = times.start_ns[c] + shift;
+    const Nanoseconds end = times.end_ns[c] + shift;
     if (!*uses) *uses = Uses{start, end, start};
     Uses& all = **uses;
     all.first_start_ns = std::min(all.first_start_ns, start);
@@ -87,27 +92,29 @@ class ResidencyClock {
   }
 
   /// When the first op at a position or behind it begins.
-  Nanoseconds TimeOf(plan::Position position) const {
+  Nanoseconds TimeOf(plan::Position position, const CommandTimes& times) const {
     const plan::Position period = std::max<plan::Position>(plan_.problem.period, 1);
     const plan::Position lap = plan_.problem.cyclic ? position / period : 0;
     const auto& ops = plan_.problem.ops;
     const auto found = std::lower_bound(
         ops.begin(), ops.end(), position - lap * period,
         [](const plan::Op& op, plan::Position sought) { return op.position < sought; });
-    if (found == ops.end()) return (lap + 1) * times_.iteration_ns;
-    return lap * times_.iteration_ns + times_.start_ns[At(commands_[At(found - ops.begin())])];
+    if (found == ops.end()) return (lap + 1) * times.iteration_ns;
+    return lap * times.iteration_ns + times.start_ns[At(commands_[At(found - ops.begin())])];
   }
 
-  /// The time of as few iterations as take so much, or more; negative if they are to be taken away.
-  Nanoseconds LapsAbove(Nanoseconds ns) const {
-    if (!plan_.problem.cyclic || times_.iteration_ns <= 0) return 0;
-    const Nanoseconds t = times_.iteration_ns;
-    return (ns >= 0 ? (ns + t - 1) / t : -(-ns / t)) * t;
+  /// The fewest iterations that take so much predicted time, or more; negative if they are to be
+  /// taken away.
+  std::int64_t LapsAbove(Nanoseconds ns) const {
+    if (!plan_.problem.cyclic || predicted_.iteration_ns <= 0) return 0;
+    const Nanoseconds t = predicted_.iteration_ns;
+    return ns >= 0 ? (ns + t - 1) / t : -(-ns / t);
   }
 
   const plan::Plan& plan_;
-  const CommandTimes& times_;
-  const bool whole_lives_;
+  const CommandTimes& predicted_;
+  const CommandTimes& times_;  // Those that are drawn.
+  const bool whole_lives_;     // Whether bytes are taken from malloc to free, used or not.
   const std::vector<plan::CommandIndex> commands_;
   const std::vector<std::vector<plan::Access>> accesses_;
 };
@@ -221,10 +228,10 @@ std::vector<plan::OpIndex> FindMakers(const plan::Problem& problem) {
   return makers;
 }
 
-std::vector<Rectangle> ListRectangles(const Subject& subject) {
+std::vector<Rectangle> ListRectangles(const Subject& subject, const CommandTimes& times) {
   const plan::Plan& plan = subject.plan;
-  const ResidencyClock clock(plan, subject.predicted.times, !subject.figures.planned());
-  const Nanoseconds iteration = subject.predicted.times.iteration_ns;
+  const ResidencyClock clock(subject, times);
+  const Nanoseconds iteration = times.iteration_ns;
   std::vector<Rectangle> rectangles;
   for (const plan::Residency& residency : plan.residencies) {
     Rectangle r{residency.variable, 0, iteration, residency.offset};
@@ -243,10 +250,10 @@ std::vector<Rectangle> ListRectangles(const Subject& subject) {
   return rectangles;
 }
 
-std::vector<MemoryStep> ListSteps(const Subject& subject,
+std::vector<MemoryStep> ListSteps(const plan::Plan& plan, const CommandTimes& times,
                                   const std::vector<Rectangle>& rectangles) {
-  const Nanoseconds iteration_ns = subject.predicted.times.iteration_ns;
-  const std::vector<Edge> edges = ListEdges(subject.plan, rectangles, iteration_ns);
+  const Nanoseconds iteration_ns = times.iteration_ns;
+  const std::vector<Edge> edges = ListEdges(plan, rectangles, iteration_ns);
   std::vector<MemoryStep> steps = {{}};
   if (edges.empty()) return steps;
   std::vector<Bytes> offsets;
@@ -291,14 +298,14 @@ std::vector<Bytes> LoadByOp(const plan::Problem& recorded) {
   return loads;
 }
 
-std::vector<MemoryStep> ListStepsWithout(const Subject& subject) {
+std::vector<MemoryStep> ListStepsWithout(const Subject& subject, const CommandTimes& times) {
   const std::vector<Bytes> loads = LoadByOp(subject.recorded);
   std::vector<MemoryStep> steps;
   for (const plan::CommandIndex c : subject.plan.queues[0]) {
     const plan::OpIndex op = subject.plan.commands[At(c)].op;
     if (IsReplay(subject.plan, op)) continue;
     const Bytes load = loads[At(SourceOf(subject.plan, op))];
-    const Nanoseconds start = steps.empty() ? 0 : subject.predicted.times.start_ns[At(c)];
+    const Nanoseconds start = steps.empty() ? 0 : times.start_ns[At(c)];
     if (steps.empty() || steps.back().load_bytes != load) steps.push_back({start, load, load});
   }
   return steps;

@@ -20,10 +20,10 @@ struct Rectangle {
   Bytes offset = 0;
 };
 
-/// Returns a rectangle for each residency, in their order, at predicted times. Without a limit they
-/// last as the variables live, used or not.
+/// Returns a rectangle for each residency, in their order, at some times of the subject. Without a
+/// limit they last as the variables live, used or not.
 /// REQUIRES: the plan is valid, and the times are of its commands.
-std::vector<Rectangle> ListRectangles(const Subject& subject);
+std::vector<Rectangle> ListRectangles(const Subject& subject, const CommandTimes& times);
 
 /// What is on the device from some moment on.
 struct MemoryStep {
@@ -32,8 +32,10 @@ struct MemoryStep {
   Bytes top_bytes = 0;   ///< The highest address in use: the arena's use.
 };
 
-/// Returns the steps of an iteration, the first at 0. O(n log n).
-std::vector<MemoryStep> ListSteps(const Subject& subject, const std::vector<Rectangle>& rectangles);
+/// Returns the steps of an iteration, the first at 0, from the rectangles at the same times.
+/// O(n log n).
+std::vector<MemoryStep> ListSteps(const plan::Plan& plan, const CommandTimes& times,
+                                  const std::vector<Rectangle>& rectangles);
 
 /// Returns for each recorded op the highest load at a malloc that comes right before it, or while
 /// it runs: what the program needs there without a plan, scratch included.
@@ -50,7 +52,7 @@ bool IsReplay(const plan::Plan& plan, plan::OpIndex op);
 /// op whose scratch it is; -1 if there is none.
 std::vector<plan::OpIndex> FindMakers(const plan::Problem& problem);
 
-/// Returns the load without a plan at the times of the plan: a step at each recorded op.
-std::vector<MemoryStep> ListStepsWithout(const Subject& subject);
+/// Returns the load without a plan at times of the plan: a step at each recorded op.
+std::vector<MemoryStep> ListStepsWithout(const Subject& subject, const CommandTimes& times);
 
 }  // namespace plimsoll::report

@@ -109,17 +109,18 @@ void AddLanes(const std::string& prefix, const plan::Plan& plan, const Lanes& la
 }
 
 void AddMemory(const Subject& subject, Packer* out) {
-  const std::vector<Rectangle> rectangles = ListRectangles(subject);
+  const CommandTimes& times = subject.drawn();
+  const std::vector<Rectangle> rectangles = ListRectangles(subject, times);
   out->Each("rectangle.variable", rectangles, [](const Rectangle& r) { return r.variable; });
   out->Each("rectangle.begin", rectangles, [](const Rectangle& r) { return r.begin_ns; });
   out->Each("rectangle.length", rectangles,
             [](const Rectangle& r) { return r.end_ns - r.begin_ns; });
   out->Each("rectangle.offset", rectangles, [](const Rectangle& r) { return r.offset; });
-  const std::vector<MemoryStep> steps = ListSteps(subject, rectangles);
+  const std::vector<MemoryStep> steps = ListSteps(subject.plan, times, rectangles);
   out->Each("step.time", steps, [](const MemoryStep& s) { return s.time_ns; });
   out->Each("step.load", steps, [](const MemoryStep& s) { return s.load_bytes; });
   out->Each("step.top", steps, [](const MemoryStep& s) { return s.top_bytes; });
-  const std::vector<MemoryStep> without = ListStepsWithout(subject);
+  const std::vector<MemoryStep> without = ListStepsWithout(subject, times);
   out->Each("without.time", without, [](const MemoryStep& s) { return s.time_ns; });
   out->Each("without.load", without, [](const MemoryStep& s) { return s.load_bytes; });
 }

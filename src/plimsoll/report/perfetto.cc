@@ -25,11 +25,13 @@ constexpr int kStallTrack = plan::kQueues;
 
 class Writer {
  public:
-  explicit Writer(const Subject& subject) : subject_(subject), plan_(subject.plan) {}
+  explicit Writer(const Subject& subject) : subject_(subject), plan_(subject.plan) {
+    NoteBeginning(subject.predicted);
+    if (subject.measured) NoteBeginning(*subject.measured);
+  }
 
   std::string Render() {
     AddProcess(1, "predicted", subject_.predicted);
-    AddCounters();
     if (subject_.measured) AddProcess(2, "measured", *subject_.measured);
     return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + events_ + "\n]}\n";
   }
@@ -45,23 +47,30 @@ class Writer {
                     thread, what, Quoted(name)));
   }
 
-  void AddProcess(int process, const std::string& name, const Lanes& lanes) {
-    // Copies may have begun in the iteration before, but no time may be negative.
-    origin_ns_ = 0;
+  /// Copies may have begun in the iteration before, but no time may be negative.
+  void NoteBeginning(const Lanes& lanes) {
     for (const Nanoseconds start : lanes.times.start_ns) origin_ns_ = std::min(origin_ns_, start);
     for (const StallMark& stall : lanes.stalls) origin_ns_ = std::min(origin_ns_, stall.start_ns);
+  }
+
+  void NameTrack(int process, int thread, const std::string& name) {
+    Name(process, "thread_name", thread, name);
+    Add(fmt::format(
+        R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})",
+        process, thread, thread));
+  }
+
+  void AddProcess(int process, const std::string& name, const Lanes& lanes) {
     Name(process, "process_name", 0, fmt::format("{}, {}", subject_.figures.name, name));
     for (int q = 0; q < plan::kQueues; ++q) {
-      Name(process, "thread_name", q + 1, std::string(plan::Name(static_cast<plan::Queue>(q))));
-      Add(fmt::format(
-          R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})",
-          process, q + 1, q));
+      NameTrack(process, q + 1, std::string(plan::Name(static_cast<plan::Queue>(q))));
     }
     for (const auto& queue : plan_.queues) {
       for (const plan::CommandIndex c : queue) AddCommand(process, lanes, c);
     }
+    AddCounters(process, lanes.times);
     if (lanes.stalls.empty()) return;
-    Name(process, "thread_name", kStallTrack + 1, "stalls");
+    NameTrack(process, kStallTrack + 1, "stalls");
     for (const StallMark& stall : lanes.stalls) AddStall(process, stall);
   }
 
@@ -123,17 +132,17 @@ class Writer {
         Microseconds(stall.length_ns), name, Quoted(NameOf(stall.command)), Quoted(awaited)));
   }
 
-  void AddCounters() {
-    const CommandTimes& times = subject_.predicted.times;
+  void AddCounters(int process, const CommandTimes& times) {
     const auto add = [&](const char* name, Nanoseconds time, Bytes bytes) {
-      Add(fmt::format(R"({{"ph":"C","pid":1,"ts":{},"name":"{}","args":{{"bytes":{}}}}})",
+      Add(fmt::format(R"({{"ph":"C","pid":{},"ts":{},"name":"{}","args":{{"bytes":{}}}}})", process,
                       Microseconds(time - origin_ns_), name, bytes));
     };
-    for (const MemoryStep& step : ListSteps(subject_, ListRectangles(subject_))) {
+    const std::vector<Rectangle> rectangles = ListRectangles(subject_, times);
+    for (const MemoryStep& step : ListSteps(plan_, times, rectangles)) {
       add("load", step.time_ns, step.load_bytes);
       add("footprint in use", step.time_ns, step.top_bytes);
     }
-    for (const MemoryStep& step : ListStepsWithout(subject_)) {
+    for (const MemoryStep& step : ListStepsWithout(subject_, times)) {
       add("load without a plan", step.time_ns, step.load_bytes);
     }
     if (!subject_.figures.limit_bytes) return;
@@ -146,7 +155,7 @@ class Writer {
   const plan::Plan& plan_;
   std::string events_;
   std::int64_t arrows_ = 0;
-  Nanoseconds origin_ns_ = 0;  // Of the process that is being written; 0 or less.
+  Nanoseconds origin_ns_ = 0;  // Of all times; 0 or less.
 };
 
 }  // namespace

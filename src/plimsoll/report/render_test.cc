@@ -2,6 +2,8 @@
 // The page, the Perfetto trace and the SVG.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "plimsoll/report/page.h"
@@ -100,7 +102,99 @@ TEST(PerfettoTest, HasATrackForEachQueueAndCounters) {
   EXPECT_EQ(threads["copy-in"], 2);
   EXPECT_GT(counters["load"], 0);
   EXPECT_GT(counters["footprint in use"], 0);
-  EXPECT_EQ(counters["limit"], 2);
+  EXPECT_EQ(counters["limit"], 4);
+}
+
+/// A run that was slower than predicted, and whose copy out began in the iteration before.
+Subject MeasuredSubject() {
+  Subject subject = SwappingSubject(kHostile);
+  subject.measured = subject.predicted;
+  subject.measured->times = {
+      64000, {0, 14000, 55000, -3000, 40000}, {9000, 40000, 64000, 5000, 55000}};
+  subject.measured->stalls = {{1, 3, 9000, 5000}, {2, 4, 40000, 15000}};
+  return subject;
+}
+
+TEST(PerfettoTest, CountersOfAMeasuredRunAreAtItsTimes) {
+  const Json trace = Json::parse(RenderPerfetto(MeasuredSubject()));
+  std::map<int, double> last;
+  std::map<int, double> first_op;
+  for (const Json& event : trace.at("traceEvents")) {
+    const int process = event.at("pid");
+    if (event.at("ph") == "C" && event.at("name") == "limit") last[process] = event.at("ts");
+    if (event.at("ph") == "X" && event.at("cat") == "compute") {
+      first_op.try_emplace(process, event.at("ts"));
+    }
+  }
+  // Times begin with the copy; both iterations begin at the same moment.
+  EXPECT_EQ(first_op, (std::map<int, double>{{1, 3}, {2, 3}}));
+  EXPECT_EQ(last, (std::map<int, double>{{1, 47}, {2, 67}}));
+}
+
+using Track = std::pair<int, int>;
+using Slice = std::pair<double, double>;
+
+/// The slices of each track, in the order of their beginnings.
+std::map<Track, std::vector<Slice>> ListSlices(const Json& trace) {
+  std::map<Track, std::vector<Slice>> slices;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const double start = event.at("ts");
+    slices[{event.at("pid"), event.at("tid")}].emplace_back(start,
+                                                            start + event.at("dur").get<double>());
+  }
+  for (auto& [track, list] : slices) std::sort(list.begin(), list.end());
+  return slices;
+}
+
+// What importers of the Trace Event Format ask for. scripts/test_report.sh asks Perfetto's own.
+TEST(PerfettoTest, EveryEventHasWhatItsPhaseNeeds) {
+  const Json trace = Json::parse(RenderPerfetto(MeasuredSubject()));
+  for (const Json& event : trace.at("traceEvents")) {
+    const std::string phase = event.at("ph");
+    EXPECT_TRUE(event.at("name").is_string()) << event;
+    EXPECT_TRUE(event.at("pid").is_number_integer()) << event;
+    EXPECT_TRUE(phase == "C" || event.at("tid").is_number_integer()) << event;
+    EXPECT_TRUE(phase == "M" || event.at("ts").get<double>() >= 0) << event;
+    if (phase == "X") {
+      EXPECT_GE(event.at("dur").get<double>(), 0) << event;
+    } else if (phase == "C") {
+      for (const Json& value : event.at("args")) EXPECT_TRUE(value.is_number()) << event;
+    } else if (phase == "s" || phase == "f") {
+      EXPECT_TRUE(event.at("id").is_number_integer()) << event;
+    } else {
+      EXPECT_EQ(phase, "M") << event;
+    }
+  }
+}
+
+TEST(PerfettoTest, SlicesOfATrackDoNotOverlapAndArrowsAreBoundToThem) {
+  const Json trace = Json::parse(RenderPerfetto(MeasuredSubject()));
+  const auto slices = ListSlices(trace);
+  EXPECT_EQ(slices.size(), 8U);
+  for (const auto& [track, list] : slices) {
+    // Perfetto drops what begins within another slice of its track and ends behind it.
+    for (std::size_t k = 1; k < list.size(); ++k) EXPECT_GE(list[k].first, list[k - 1].second);
+  }
+  std::map<int, std::string> arrows;
+  for (const Json& event : trace.at("traceEvents")) {
+    const std::string phase = event.at("ph");
+    if (phase != "s" && phase != "f") continue;
+    arrows[event.at("id")] += phase;
+    const double time = event.at("ts");
+    const auto& list = slices.at({event.at("pid"), event.at("tid")});
+    EXPECT_TRUE(std::any_of(list.begin(), list.end(), [&](const Slice& slice) {
+      return slice.first <= time && time < slice.second;
+    })) << event;
+  }
+  EXPECT_FALSE(arrows.empty());
+  for (const auto& [id, phases] : arrows) EXPECT_EQ(phases, "sf") << id;
+}
+
+TEST(SvgTest, SaysWhenItShowsMeasuredTimes) {
+  EXPECT_NE(RenderSvg(MeasuredSubject()).find("addresses over time, as measured"),
+            std::string::npos);
+  EXPECT_EQ(RenderSvg(SwappingSubject()).find("measured"), std::string::npos);
 }
 
 TEST(SvgTest, DrawsEachRectangleOrSaysThatItDoesNot) {

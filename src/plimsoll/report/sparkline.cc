@@ -36,17 +36,19 @@ std::string DrawSparkline(const std::vector<MemoryStep>& steps, Nanoseconds iter
 
 std::string RenderForTerminal(const Subject& subject) {
   const Figures& figures = subject.figures;
-  const CommandTimes& times = subject.predicted.times;
+  const CommandTimes& times = subject.drawn();
   const Bytes most = std::max(figures.peak_load_bytes, figures.peak_load_planned_bytes);
   std::string text = Headline(figures) + "\n\n";
   const auto line = [&](const char* name, const std::vector<MemoryStep>& steps, Bytes peak) {
-    text += fmt::format("{:<16} {} {}\n", name, DrawSparkline(steps, times.iteration_ns, most),
+    text += fmt::format("{:<17} {} {}\n", name, DrawSparkline(steps, times.iteration_ns, most),
                         FormatBytes(peak));
   };
-  line(figures.planned() ? "without a plan" : "load", ListStepsWithout(subject),
+  line(figures.planned() ? "without a plan" : "load", ListStepsWithout(subject, times),
        figures.peak_load_bytes);
   if (figures.planned()) {
-    line("with it", ListSteps(subject, ListRectangles(subject)), figures.peak_load_planned_bytes);
+    line(subject.measured ? "with it, measured" : "with it",
+         ListSteps(subject.plan, times, ListRectangles(subject, times)),
+         figures.peak_load_planned_bytes);
   }
   return text;
 }

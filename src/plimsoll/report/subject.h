@@ -49,7 +49,7 @@ struct Figures {
   std::optional<Bytes> limit_bytes{};
   Bytes peak_load_bytes = 0;            ///< Without a plan.
   Bytes footprint_unlimited_bytes = 0;  ///< Of the arena that takes.
-  Bytes peak_load_planned_bytes = 0;    ///< With it: the most that is there at a time.
+  Bytes peak_load_planned_bytes = 0;    ///< With it: the most that is there at a time, as drawn.
   Bytes footprint_bytes = 0;
   Bytes host_bytes = 0;
   Bytes swapped_bytes = 0;
@@ -89,6 +89,9 @@ struct Subject {
   plan::Problem recorded;
   Lanes predicted;
   std::optional<Lanes> measured{};
+
+  /// The times at which memory is drawn: measured ones if there are any.
+  const CommandTimes& drawn() const { return measured ? measured->times : predicted.times; }
 };
 
 /// Says it in a sentence: "Trains in 2.68 GiB instead of 5.37 GiB, 5.6 % slower; at best 4.2 %

@@ -68,8 +68,8 @@ class Drawing {
   Drawing(const Subject& subject, std::size_t most_rectangles)
       : subject_(subject),
         most_rectangles_(most_rectangles),
-        iteration_(std::max<Nanoseconds>(subject.predicted.times.iteration_ns, 1)),
-        rectangles_(ListRectangles(subject)) {
+        iteration_(std::max<Nanoseconds>(subject.drawn().iteration_ns, 1)),
+        rectangles_(ListRectangles(subject, subject.drawn())) {
     const Figures& f = subject.figures;
     top_bytes_ = std::max<Bytes>(1, f.footprint_bytes);
     if (ShowsLimit()) top_bytes_ = std::max(top_bytes_, *f.limit_bytes);
@@ -177,13 +177,14 @@ class Drawing {
   }
 
   void DrawMemory() {
-    const auto steps = ListSteps(subject_, rectangles_);
+    const auto steps = ListSteps(subject_.plan, subject_.drawn(), rectangles_);
     const std::string with = Steps(steps, &MemoryStep::load_bytes);
     out_ += fmt::format("<path d=\"{}V{}H{}z\" fill=\"#a8cbea\"/>\n", with, Short(MemoryY(0)),
                         Short(kLeft));
     out_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"#1f5f99\"/>\n", with);
-    out_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"#444\" stroke-dasharray=\"5 2\"/>\n",
-                        Steps(ListStepsWithout(subject_), &MemoryStep::load_bytes));
+    out_ +=
+        fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"#444\" stroke-dasharray=\"5 2\"/>\n",
+                    Steps(ListStepsWithout(subject_, subject_.drawn()), &MemoryStep::load_bytes));
     DrawFrame(kMemoryTop, kMemoryHeight, most_bytes_, "");
     if (!ShowsLimit()) return;
     const Bytes limit = *subject_.figures.limit_bytes;
@@ -230,7 +231,8 @@ class Drawing {
       DrawPaths(RectanglePaths(true), "0");
       DrawPaths(RectanglePaths(false), "0.3");
     }
-    DrawFrame(kMapTop, kMapHeight, top_bytes_, "addresses over time");
+    DrawFrame(kMapTop, kMapHeight, top_bytes_,
+              subject_.measured ? "addresses over time, as measured" : "addresses over time");
     if (together) {
       out_ += fmt::format(
           "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#444\">{} rectangles, drawn together "

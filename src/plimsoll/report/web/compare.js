@@ -27,7 +27,8 @@ function makeCompare(subjects) {
   const charts = subjects.map((s) => new MemoryChart(s, axis, { height: 220, most }));
   const maps = subjects.map((s) => new AddressMap(s, axis, { height: 280, most: top, colouring: "decision" }));
   const pair = make("div", { class: "pair" });
-  for (const k of [0, 1]) pair.append(make("div", {}, make("h3", {}, `${"AB"[k]}: ${nameOf(subjects[k])}`), charts[k].root));
+  const measured = subjects.some((s) => s.measured);
+  for (const k of [0, 1]) pair.append(make("div", {}, make("h3", {}, `${"AB"[k]}: ${nameOf(subjects[k])}${measured ? `, ${timesOf(subjects[k])}` : ""}`), charts[k].root));
   for (const k of [0, 1]) pair.append(make("div", {}, maps[k].root));
   makeSection("compare", "Compare", make("p", { class: "caption" }, "A and B on the same scales; zooming one zooms both. The switch at the top of the page shows the one or the other above."),
     makeTable(["", "A", "B", "B against A"], rows, [1, 2, 3]), pair, mapLegend("decision"));

@@ -74,7 +74,8 @@ class Subject {
     this.queues = [0, 1, 2].map((q) => columns["queue." + q]);
     this.predicted = readLanes(columns, "predicted", this.queues);
     this.measured = readLanes(columns, "measured", this.queues);
-    this.iteration = this.predicted.iteration;
+    this.drawn = this.measured || this.predicted;  // The times of the memory chart and the address map.
+    this.iteration = this.drawn.iteration;
     this.makeRectangles();
     this.makeWaits();
   }
@@ -130,7 +131,7 @@ class Subject {
   }
 
   /** The op that runs at a moment, or the next one, as a place in the compute queue. */
-  placeAt(time, lanes = this.predicted) {
+  placeAt(time, lanes = this.drawn) {
     const queue = this.queues[0];
     let low = 0;
     let high = queue.length - 1;

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/** In which times memory is drawn. */
+function timesOf(s) { return s.measured ? "at measured times" : "at predicted times"; }
+
 /** All sections about one subject. */
 function showSubject(s, curve) {
   makeSection("figures-section", "In figures", ...makeFigures(s.figures));
-  const axis = new TimeAxis(Math.max(s.iteration, s.measured ? s.measured.iteration : 0));
+  const axis = new TimeAxis(Math.max(s.iteration, s.predicted.iteration));
+  // What was predicted to last more than twice as long would leave no room for what was measured.
+  const cut = s.iteration < axis.length / 2;
+  if (cut) axis.show(0, s.iteration);
 
   const memory = new MemoryChart(s, axis);
   makeSection("memory", "Memory over time", make("p", { class: "caption" },
-    "What is on the device over an iteration, at predicted times; the load without a plan is drawn where the plan runs the same ops. A column of pixels shows the highest value in it. Point at a moment to see the op and the largest variables."),
+    `What is on the device over an iteration, ${timesOf(s)}; the load without a plan is drawn where the plan runs the same ops. A column of pixels shows the highest value in it. Point at a moment to see the op and the largest variables.`),
   makeHint(false), memory.root, memoryLegend(s), makeAlternative(() => memoryAsText(s)));
 
   const map = makeMapSection(s, axis);
 
   const lanes = new LanesChart(s, axis);
   makeSection("lanes", "Queues", make("p", { class: "caption" },
-    `${s.measured ? "Predicted above measured. " : "As predicted. "}Commands narrower than two pixels are drawn together: the height of a column is the share of its time in which the queue is busy. A tick above the lane marks short stalls. Point at a command to see what it waits for.`),
+    `${s.measured ? "Predicted above measured. " : "As predicted. "}${cut ? `What was predicted goes on to ${formatTime(axis.length)}: double click shows all. ` : ""}Commands narrower than two pixels are drawn together: the height of a column is the share of its time in which the queue is busy. A tick above the lane marks short stalls. Point at a command to see what it waits for.`),
   lanes.root, lanesLegend(s), makeAlternative(() => lanesAsText(s)));
 
   const table = new DecisionTable(s, (variable) => {
@@ -50,7 +56,7 @@ function makeMapSection(s, axis) {
       count.textContent = found === null ? "" : `${formatCount(found)} variables found`;
     } });
   makeSection("map", "Address map", make("p", { class: "caption" },
-    `Time across, addresses up: a rectangle for each of the ${formatCount(s.rectangles.count)} residencies, ${s.planned ? "from the first to the last command that touches it" : "from malloc to free"}. All of them are drawn: what is smaller than a pixel is mixed into it, the smaller its share the paler.`),
+    `Time across, addresses up, ${timesOf(s)}: a rectangle for each of the ${formatCount(s.rectangles.count)} residencies, ${s.planned ? "from the first to the last command that touches it" : "from malloc to free"}. All of them are drawn: what is smaller than a pixel is mixed into it, the smaller its share the paler.`),
   makeHint(true),
   make("div", { class: "tools" }, make("label", {}, "search", search), count, make("span", { class: "count" }, "colour by"), ...buttons,
     make("button", { type: "button", id: "map-reset", onclick: () => axis.reset(map) }, "show all")),

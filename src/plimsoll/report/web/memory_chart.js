@@ -128,7 +128,7 @@ class MemoryChart extends Plot {
     const now = this.axis.cursor === null ? scale.invert(0) : this.axis.cursor;
     const place = Math.max(0, Math.min(s.queues[0].length - 1, s.placeAt(now) + (this.axis.cursor === null ? 0 : by)));
     const command = s.queues[0][place];
-    const time = (s.predicted.start[command] + s.predicted.end[command]) / 2;
+    const time = (s.drawn.start[command] + s.drawn.end[command]) / 2;
     const box = this.over.getBoundingClientRect();
     this.showAt(time, box.left + Math.max(0, Math.min(this.width, scale(time))), box.top + 40);
   }
@@ -146,7 +146,7 @@ class MemoryChart extends Plot {
 function describeMoment(s, time) {
   const c = s.columns;
   const command = s.queues[0][s.placeAt(time)];
-  const waits = time < s.predicted.start[command];
+  const waits = time < s.drawn.start[command];
   const k = stepAt(c["step.time"], time);
   const present = s.presentAt(time, 5);
   return [
