@@ -68,15 +68,22 @@ std::string Render(const Options& options, const std::vector<const report::Subje
   return report::RenderPage(subjects, curve);
 }
 
-/// Refuses what only a page can show.
-void CheckFormat(const Options& options) {
+/// Refuses what only a page can show, and a limit that nothing would be planned for.
+void CheckOptions(const Options& options) {
   if (options.format != "html" && (options.compare || options.curve)) {
-    throw CLI::ValidationError("--compare, --curve", "are for --format html");
+    throw CLI::ValidationError(
+        options.compare ? "--compare" : "--curve",
+        fmt::format("is for --format html; --format {} shows one trace, plan or run",
+                    options.format));
+  }
+  if (options.files.limit && IsPlanFile(options.files.input) &&
+      (!options.compare || IsPlanFile(*options.compare))) {
+    throw CLI::ValidationError("--limit", "is for a trace; a plan file has its own");
   }
 }
 
 ExitCode Run(const Options& options) {
-  CheckFormat(options);
+  CheckOptions(options);
   if (options.format == "html" && !report::HasPage()) {
     fmt::print(stderr,
                "plimsoll: this build has no HTML report: d3 was not found when it was configured. "
@@ -128,20 +135,20 @@ void AddReportCommand(CLI::App& app, ExitCode& exit_code) {
       ->check(CLI::IsMember({"html", "perfetto", "svg"}))
       ->capture_default_str();
   command->add_option("--limit", options->files.limit,
-                      "For a trace: plan it for this limit, such as 4GiB or 60%");
+                      "For traces: plan them for this limit, such as 4GiB or 60%");
   command->add_option("--planner", options->files.planner, "See \"plimsoll planners\"")
       ->capture_default_str();
   command->add_option("--trace", options->files.trace, "For a plan: the trace it was made for");
   command->add_option("--measured", options->files.measured,
                       "For a plan: what \"train --timeline-out\" has written");
   CLI::Option* compare = command->add_option(
-      "--compare", options->compare, "A second trace or plan, to be shown beside the first");
+      "--compare", options->compare, "html: a second trace or plan, to be shown beside the first");
   command
       ->add_option("--compare-measured", options->compare_measured,
                    "For that: its measured timeline")
       ->needs(compare);
   CLI::Option* curve =
-      command->add_flag("--curve", options->curve, "Add what other limits would cost");
+      command->add_flag("--curve", options->curve, "html: add what other limits would cost");
   command->add_option("--limits", options->limits, "Of the curve")->needs(curve);
   command->add_option("--planners", options->planners, "Of the curve")->needs(curve);
   AddPlannerSettings(command, &options->settings);

@@ -66,15 +66,8 @@ void AddCounts(const plan::Plan& plan, report::Figures* figures) {
   figures->ops = std::ssize(plan.problem.ops) - figures->replays;
 }
 
-bool IsPlanFile(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return false;
-  LineReader reader(path);
-  return reader.Next() && reader.line().starts_with("plan ");
-}
-
 std::optional<SubjectRead> ReadPlanSubject(const SubjectFiles& files,
                                            const PlanSettings& settings) {
-  if (files.limit) throw CLI::ValidationError("--limit", "a plan file has its own");
   SubjectFacts facts;
   plan::Plan plan = ReadPlanFor(files.input, files.trace);
   const std::vector<plan::PlanViolation> violations = plan::CheckPlan(plan, 1);
@@ -134,6 +127,12 @@ std::optional<SubjectRead> ReadTraceSubject(const SubjectFiles& files, const Pla
 }
 
 }  // namespace
+
+bool IsPlanFile(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return false;
+  LineReader reader(path);
+  return reader.Next() && reader.line().starts_with("plan ");
+}
 
 report::Subject MakeSubject(plan::Plan made, const SubjectFacts& facts) {
   report::Subject subject;

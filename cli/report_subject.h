@@ -32,9 +32,12 @@ struct SubjectFiles {
   std::string input;                 ///< A trace, a SINGA event log or a plan.
   std::optional<std::string> trace;  ///< That a plan was made for.
   std::optional<std::string> measured;
-  std::optional<std::string> limit;  ///< To plan a trace for.
+  std::optional<std::string> limit;  ///< To plan a trace for; a plan has its own.
   std::string planner = "joint";
 };
+
+/// Whether a file says that it is a plan.
+bool IsPlanFile(const std::string& path);
 
 /// A subject, and what else could be planned for it.
 struct SubjectRead {

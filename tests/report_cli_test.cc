@@ -87,13 +87,40 @@ TEST_F(ReportCliTest, TheTerminalGetsASmallVersion) {
   EXPECT_NE(result.out.find("out.svg"), std::string::npos) << result.out;
 }
 
+TEST_F(ReportCliTest, ComparesAndDrawsCurvesOnPagesAlone) {
+  const std::string plan = MakePlanFile();
+  for (const std::string format : {"perfetto", "svg"}) {
+    const std::string to = " --format " + format + " -o " + Path("out");
+    const std::string compare = RunRefused("report " + plan + " --compare " + plan + to, 2);
+    EXPECT_NE(compare.find("--compare: is for --format html; --format " + format),
+              std::string::npos)
+        << compare;
+    const std::string curve = RunRefused("report " + plan + " --curve" + to, 2);
+    EXPECT_NE(curve.find("--curve: is for --format html; --format " + format), std::string::npos)
+        << curve;
+  }
+  EXPECT_FALSE(fs::exists(Path("out")));
+}
+
+TEST_F(ReportCliTest, ALimitIsForTheTraceOfTwo) {
+  if (!report::HasPage()) GTEST_SKIP() << "built without d3";
+  const std::string plan = MakePlanFile();
+  const std::string options =
+      " --limit 70% --planner autoswap-aoa --json -o " + Path("a.html") + " --compare ";
+  for (const auto& [first, second] : {std::pair(plan, kVgg), std::pair(kVgg, plan)}) {
+    std::string command = "report ";
+    command.append(first).append(options).append(second);
+    EXPECT_EQ(Run(command).exit_code, 0) << command;
+  }
+  RunRefused("report " + plan + options + plan, 2);
+}
+
 TEST_F(ReportCliTest, SaysWhatItCannotShowAndWritesNothing) {
   const std::string plan = MakePlanFile();
   const std::string to = " --format svg -o " + Path("out.svg");
   RunRefused("report " + Path("missing") + to, 3);
   RunRefused("report " + plan + " --limit 50%" + to, 2);
   RunRefused("report " + kVgg + " --measured x.csv" + to, 2);
-  RunRefused("report " + kVgg + " --compare " + kVgg + to, 2);
   RunRefused("report " + kVgg + " --limit 1%" + to, 1);
   RunRefused("report " + plan + to + "/no/such/folder", 4);
   Write("bad.csv", "queue,command\n");
