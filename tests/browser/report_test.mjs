@@ -313,6 +313,37 @@ test("light and dark follow the system and the switch; nothing is wider than the
   }
 });
 
+/** Texts of charts that lie on each other or beyond their section, and headings of columns that are cut. */
+function badTexts() {
+  const found = [];
+  for (const svg of document.querySelectorAll(".plot svg")) {
+    const card = svg.closest("section").getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].map((e) => ({ text: e.textContent, box: e.getBoundingClientRect() })).filter((t) => t.box.width > 0);
+    texts.forEach(({ text, box }, k) => {
+      if (box.left < card.left || box.right > card.right) found.push(`beyond the card: ${text}`);
+      for (const other of texts.slice(k + 1)) {
+        const across = Math.min(box.right, other.box.right) - Math.max(box.left, other.box.left);
+        const down = Math.min(box.bottom, other.box.bottom) - Math.max(box.top, other.box.top);
+        // Where two axes meet, boxes of letters touch at a corner.
+        if (across > 8 && down > 0.5) found.push(`${text} on ${other.text}`);
+      }
+    });
+  }
+  for (const button of document.querySelectorAll(".head button")) if (button.scrollWidth > button.clientWidth) found.push(`cut: ${button.textContent}`);
+  return found;
+}
+
+test("no label lies on another or is cut", async () => {
+  for (const name of reports) {
+    for (const width of [1024, 1280, 1920]) {
+      const page = await open(name, { width });
+      await settle(page);
+      assert.deepEqual(await page.evaluate(badTexts), [], `${name} at ${width}`);
+      await close(page);
+    }
+  }
+});
+
 for (const name of ["resnet50", "large", "many"].filter(has)) {
   test(`benchmark of ${name}: first paint, and frames while the address map is panned`, async () => {
     const page = await open(name);

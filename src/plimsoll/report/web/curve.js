@@ -25,7 +25,11 @@ class CurveChart extends Plot {
     const most = Math.max(0.02, d3.max(points, (p) => p[1]));
     // About linear up to a percent, logarithmic above: as in the terminal.
     const y = d3.scaleSymlog().constant(0.01).domain([0, most * 1.15]).range([this.plotHeight, 0]);
-    const ticks = [0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10].filter((t) => t <= most * 1.15);
+    const ticks = [];
+    for (const t of [0, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 1000]) {
+      // Of ticks without room for their labels, the lower one stays.
+      if (t <= most * 1.15 && (ticks.length === 0 || y(ticks[ticks.length - 1]) - y(t) >= 16)) ticks.push(t);
+    }
     this.across.call(d3.axisBottom(x).ticks(Math.max(3, this.width / 110)).tickFormat((t) => `${Math.round(100 * t)} %`).tickSizeOuter(0)).attr("font-family", null);
     this.up.call(d3.axisLeft(y).tickValues(ticks).tickFormat((t) => `${d3.format("~g")(100 * t)} %`).tickSizeInner(-this.width).tickSizeOuter(0)).attr("font-family", null);
     this.up.selectAll(".tick line").style("stroke-opacity", 0.5);
@@ -44,7 +48,8 @@ class CurveChart extends Plot {
     const at = x(this.curve.smallest_limit);
     this.marks.append("line").attr("x1", at).attr("x2", at).attr("y1", 0).attr("y2", this.plotHeight).style("stroke", "var(--soft)").style("stroke-dasharray", "6 4");
     // At the bottom: so little memory is costly, and curves are at the top there.
-    this.marks.append("text").attr("x", at + 6).attr("y", this.plotHeight - 6).text(`smallest limit ${formatPercent(this.curve.smallest_limit)}`);
+    const left = at > this.width - 160;
+    this.marks.append("text").attr("x", left ? at - 6 : at + 6).attr("y", this.plotHeight - 6).attr("text-anchor", left ? "end" : "start").text(`smallest limit ${formatPercent(this.curve.smallest_limit)}`);
   }
 
   drawCurve(curve, k, line, x, y) {
@@ -62,7 +67,8 @@ class CurveChart extends Plot {
     if (!chosen) return;
     const at = `translate(${x(chosen[0])},${y(Math.max(0, chosen[1]))})`;
     this.marks.append("circle").attr("transform", at).attr("r", 9).style("fill", "none").style("stroke", "var(--text)").style("stroke-width", 2);
-    this.marks.append("text").attr("transform", at).attr("x", 13).attr("y", -8).style("fill", "var(--text)").style("font-weight", 600).text(`this plan, ${formatPercent(chosen[1])}`);
+    const left = x(chosen[0]) > this.width - 110;
+    this.marks.append("text").attr("transform", at).attr("x", left ? -13 : 13).attr("y", -8).attr("text-anchor", left ? "end" : "start").style("fill", "var(--text)").style("font-weight", 600).text(`this plan, ${formatPercent(chosen[1])}`);
   }
 }
 

@@ -102,14 +102,10 @@ class LanesChart extends Plot {
     const s = this.subject;
     const target = s.columns["command.target"][c];
     const name = s.columns["command.queue"][c] === 0 ? showText(s.opName(target), 40) : `v${s.columns["variable.id"][s.rectangles.variable[target]]}`;
-    context.save();
-    context.beginPath();
-    context.rect(x0 + 4, y, x1 - x0 - 8, LANE);
-    context.clip();
     context.fillStyle = document.documentElement.dataset.theme === "dark" ? "#fff" : "#10202f";
     context.font = "12px system-ui, sans-serif";
-    context.fillText((replay ? "↻ " : "") + name, x0 + 5, y + LANE / 2 + 4);
-    context.restore();
+    const text = fitText(context, (replay ? "↻ " : "") + name, x1 - x0 - 10);
+    if (text) context.fillText(text, x0 + 5, y + LANE / 2 + 4);
   }
 
   drawStalls(context, row, scale) {
@@ -272,6 +268,14 @@ class LanesChart extends Plot {
     context.fill();
     if (wait.lag === 0) this.outline(context, other, wait.command, scale, 1);
   }
+}
+
+/** As much of a text as has room, and that it is cut; nothing where that says too little. */
+function fitText(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let length = Math.floor(text.length * room / context.measureText(text).width);
+  while (length > 2 && context.measureText(`${text.slice(0, length)}…`).width > room) --length;
+  return length > 2 ? `${text.slice(0, length)}…` : "";
 }
 
 /** Why a copy did not end earlier: because it waited itself, or because of the copies before it. */
