@@ -197,6 +197,16 @@ TEST(SvgTest, SaysWhenItShowsMeasuredTimes) {
   EXPECT_EQ(RenderSvg(SwappingSubject()).find("measured"), std::string::npos);
 }
 
+TEST(SvgTest, LongTitlesTakeSeveralLines) {
+  Subject subject = MeasuredSubject();
+  subject.figures.model = "resnet50 b64";
+  EXPECT_EQ(Count(RenderSvg(subject), "font-size=\"13\""), 1U);
+  subject.figures.measured_ns = 64000;
+  const std::string svg = RenderSvg(subject);
+  EXPECT_EQ(Count(svg, "font-size=\"13\""), 2U);
+  EXPECT_NE(svg.find("translate(0 16)"), std::string::npos);
+}
+
 TEST(SvgTest, DrawsEachRectangleOrSaysThatItDoesNot) {
   Subject subject = SwappingSubject();
   subject.figures.model = "<b>&";

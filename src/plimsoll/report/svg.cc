@@ -16,6 +16,8 @@ namespace {
 
 constexpr double kLeft = 78;
 constexpr double kWidth = 700;  // Of the plots.
+constexpr double kTitleLine = 16;
+constexpr std::size_t kTitleColumns = 100;  // About as wide as the plots, in bold.
 constexpr double kMemoryTop = 34;
 constexpr double kMemoryHeight = 150;
 constexpr double kMapTop = kMemoryTop + kMemoryHeight + 34;
@@ -55,6 +57,22 @@ std::string Short(double value) {
   return text == "-0" ? "0" : text;
 }
 
+/// Breaks a text at spaces into lines of at most so many bytes, but for words that are longer.
+std::vector<std::string> BreakLines(const std::string& text, std::size_t columns) {
+  std::vector<std::string> lines = {""};
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > columns) {
+      lines.emplace_back();
+    }
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+    at = end + 1;
+  }
+  return lines;
+}
+
 /// A round size without what is behind its point.
 std::string ByteTick(Bytes bytes) {
   std::string text = FormatBytes(bytes);
@@ -78,20 +96,27 @@ class Drawing {
   }
 
   std::string Render() {
-    const double height = kMapTop + kMapHeight + 62;
+    const std::vector<std::string> title = BreakLines(Title(), kTitleColumns);
+    // The title's second line and those below it move all else down.
+    const double more = kTitleLine * static_cast<double>(title.size() - 1);
+    const double height = kMapTop + kMapHeight + 62 + more;
     out_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
         "height=\"{1}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\">\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
         Short(kLeft + kWidth + 16), Short(height));
-    out_ += fmt::format("<text x=\"{}\" y=\"18\" font-size=\"13\" font-weight=\"bold\">{}</text>\n",
-                        Short(kLeft), EscapeHtml(Title()));
+    for (std::size_t k = 0; k < title.size(); ++k) {
+      out_ += fmt::format(
+          "<text x=\"{}\" y=\"{}\" font-size=\"13\" font-weight=\"bold\">{}</text>\n", Short(kLeft),
+          Short(18 + kTitleLine * static_cast<double>(k)), EscapeHtml(title[k]));
+    }
     AddPatterns();
+    out_ += fmt::format("<g transform=\"translate(0 {})\">\n", Short(more));
     DrawMemory();
     DrawMap();
     DrawTimes();
     DrawLegend(kMapTop + kMapHeight + 44);
-    return out_ + "</svg>\n";
+    return out_ + "</g>\n</svg>\n";
   }
 
  private:
