@@ -238,6 +238,7 @@ test("a run's memory is drawn at measured times, and the page says so", { skip: 
   for (const id of ["memory", "map"]) assert.match(await page.locator(`#${id} .caption`).first().innerText(), /at measured times/);
   const milliseconds = (text) => { const [number, unit] = text.split(" "); return Number(number) * { ns: 1e-6, µs: 1e-3, ms: 1, s: 1e3 }[unit]; };
   await page.locator("#memory summary").click();
+  await page.locator("#memory details tbody tr").nth(19).waitFor();
   const begins = await page.locator("#memory details tbody tr td:first-child").allTextContents();
   const last = 0.95 * laps * iteration / 1e6;
   assert.ok(Math.abs(milliseconds(begins[19]) - last) < 0.01 * last, `${begins[19]} of ${last} ms`);

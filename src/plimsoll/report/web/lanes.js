@@ -274,8 +274,8 @@ class LanesChart extends Plot {
 function fitText(context, text, room) {
   if (context.measureText(text).width <= room) return text;
   let length = Math.floor(text.length * room / context.measureText(text).width);
-  while (length > 2 && context.measureText(`${text.slice(0, length)}…`).width > room) --length;
-  return length > 2 ? `${text.slice(0, length)}…` : "";
+  while (length > 4 && context.measureText(`${text.slice(0, length)}…`).width > room) --length;
+  return length > 4 ? `${text.slice(0, length)}…` : "";
 }
 
 /** Why a copy did not end earlier: because it waited itself, or because of the copies before it. */
