@@ -73,8 +73,8 @@ void AddCommands(const plan::Plan& plan, Packer* out) {
   out->Each("command.waits", plan.commands, [](const Command& c) { return c.waits.size(); });
   Values awaited;
   Values lags;
-  for (std::size_t c = 0; c < plan.commands.size(); ++c) {
-    for (const plan::Wait& wait : plan.commands[c].waits) {
+  for (const Command& command : plan.commands) {
+    for (const plan::Wait& wait : command.waits) {
       awaited.push_back(wait.command);
       lags.push_back(wait.lag);
     }
