@@ -31,6 +31,9 @@ Json ToJson(const plan::Machine& machine, const exec::Interference& interference
           {"both_in_bytes_per_s", machine.both_in_bytes_per_s},
           {"out_latency_ns", machine.out_latency_ns},
           {"in_latency_ns", machine.in_latency_ns},
+          {"slowdown_by_out", machine.slowdown_by_out},
+          {"slowdown_by_in", machine.slowdown_by_in},
+          {"handover_ns", machine.handover_ns},
           {"compute_slowdown_by_copies", interference.compute_slowdown},
           {"out_slowdown_by_compute", interference.out_slowdown},
           {"in_slowdown_by_compute", interference.in_slowdown}};
@@ -41,14 +44,18 @@ void PrintForPeople(const TrainingDevice& device, const exec::Interference& inte
   fmt::print(
       "{}: out {:.2f} GB/s, in {:.2f} GB/s; both at once {:.2f} and {:.2f} GB/s\n"
       "latency of a copy: {:.1f} us out, {:.1f} us in\n"
+      "ops take {:.3f} times as long beside a copy out, {:.3f} beside a copy in; one that waits "
+      "for "
+      "a copy loses {:.1f} us\n"
       "kernels that are bound by memory are {:.2f} times as slow while copies run, and copies "
       "{:.2f} "
       "(out) and {:.2f} (in) times\n",
       device.name, machine.out_bytes_per_s / 1e9, machine.in_bytes_per_s / 1e9,
       machine.both_out_bytes_per_s / 1e9, machine.both_in_bytes_per_s / 1e9,
       static_cast<double>(machine.out_latency_ns) / 1e3,
-      static_cast<double>(machine.in_latency_ns) / 1e3, interference.compute_slowdown,
-      interference.out_slowdown, interference.in_slowdown);
+      static_cast<double>(machine.in_latency_ns) / 1e3, machine.slowdown_by_out,
+      machine.slowdown_by_in, static_cast<double>(machine.handover_ns) / 1e3,
+      interference.compute_slowdown, interference.out_slowdown, interference.in_slowdown);
 }
 
 ExitCode Run(const Options& options) {

@@ -52,6 +52,16 @@ TrainingDevice OpenHostDevice(const std::optional<std::string>& link) {
 }
 
 #ifdef PLIMSOLL_HAS_CUDA
+plan::Machine MeasureMachine(const TrainingDevice& gpu) {
+  plan::Machine machine = exec::MeasureLink(gpu.backend.get());
+  try {
+    exec::MeasureCosts(gpu.backend.get(), gpu.make_traffic, &machine);
+  } catch (const OutOfMemory&) {
+    // On a card as full as this, plans take copies to be free.
+  }
+  return machine;
+}
+
 TrainingDevice OpenGpu(const DeviceSettings& settings) {
   const int number = settings.device == "cuda" ? 0 : std::stoi(settings.device.substr(5));
   auto card = std::make_shared<cuda::CardMemory>(number);
@@ -62,11 +72,10 @@ TrainingDevice OpenGpu(const DeviceSettings& settings) {
   gpu.library = cuda::MakeCudaLibrary({.reproducible = settings.reproducible,
                                        .tf32_matmul = settings.tf32,
                                        .tf32_convolutions = settings.tf32});
-  gpu.machine =
-      settings.link ? SelectMachine(*settings.link) : exec::MeasureLink(gpu.backend.get());
   gpu.make_traffic = [](std::byte* memory, Bytes size_bytes) {
     return cuda::MemoryTraffic(memory, size_bytes, 16);
   };
+  gpu.machine = settings.link ? SelectMachine(*settings.link) : MeasureMachine(gpu);
   gpu.taken_bytes = [card] { return card->taken_bytes(); };
   return gpu;
 }

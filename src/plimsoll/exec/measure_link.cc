@@ -16,8 +16,12 @@ constexpr Bytes kSmall = 4096;
 constexpr int kRuns = 5;
 /// More than any cache holds.
 constexpr Bytes kTraffic = Bytes{256} << 20;
+/// What a cache holds, and what takes a moment.
+constexpr Bytes kCached = Bytes{24} << 20;
+constexpr Bytes kBrief = Bytes{1} << 20;
 /// So many copies each way outlast the traffic that they are measured with, or nearly so.
 constexpr int kCopies = 8;
+constexpr int kHandovers = 64;
 
 /// Memory on both sides, and events around copies.
 class Bench {
@@ -74,15 +78,16 @@ class Bench {
     double out_s = 0;
     double in_s = 0;
   };
-  /// The median times of a function, if there is one, and of so many copies each way, all at once.
-  Together MeasureTogether(const std::function<void(void*)>& function, int copies) {
+  /// The median times of a function, if there is one, and of so many copies out and in, all at
+  /// once.
+  Together MeasureTogether(const std::function<void(void*)>& function, int outs, int ins) {
     std::array<std::vector<double>, 3> times;
     for (int run = 0; run <= kRuns; ++run) {
       backend_.Record(events_[0], device::Stream::kCopyOut);
       backend_.Record(events_[2], device::Stream::kCopyIn);
-      for (int k = 0; k < copies; ++k) {
-        backend_.CopyOut(host_.get(), device_.get(), kLarge);
-        backend_.CopyIn(device_.get() + kLarge, host_.get() + kLarge, kLarge);
+      for (int k = 0; k < std::max(outs, ins); ++k) {
+        if (k < outs) backend_.CopyOut(host_.get(), device_.get(), kLarge);
+        if (k < ins) backend_.CopyIn(device_.get() + kLarge, host_.get() + kLarge, kLarge);
       }
       backend_.Record(events_[1], device::Stream::kCopyOut);
       backend_.Record(events_[3], device::Stream::kCopyIn);
@@ -96,6 +101,27 @@ class Bench {
       times[2].push_back(Between(2, 3));
     }
     return {Median(times[0]), Median(times[1]), Median(times[2])};
+  }
+
+  /// The median time of many brief functions behind a long one, each of which waits for a copy that
+  /// is over, or none of which does.
+  double MeasureBrief(const std::function<void(void*)>& first,
+                      const std::function<void(void*)>& brief, bool waits) {
+    std::vector<double> times;
+    for (int run = 0; run <= kRuns; ++run) {
+      backend_.CopyIn(device_.get(), host_.get(), kSmall);
+      backend_.Record(events_[3], device::Stream::kCopyIn);
+      backend_.Run(first);  // While it runs, the rest is asked for.
+      backend_.Record(events_[4], device::Stream::kCompute);
+      for (int k = 0; k < kHandovers; ++k) {
+        if (waits) backend_.Wait(device::Stream::kCompute, events_[3]);
+        backend_.Run(brief);
+      }
+      backend_.Record(events_[5], device::Stream::kCompute);
+      backend_.Synchronize();
+      if (run > 0) times.push_back(Between(4, 5));
+    }
+    return Median(times);
   }
 
  private:
@@ -147,12 +173,33 @@ plan::Machine MeasureLink(device::Backend* backend) {
   return machine;
 }
 
+void MeasureCosts(device::Backend* backend, const MakeTraffic& make_traffic,
+                  plan::Machine* machine) {
+  Bench bench(backend);
+  std::byte* const memory = bench.AllocateSpare(kTraffic);
+  for (const Bytes size_bytes : {kTraffic, kCached}) {
+    const auto traffic = make_traffic(memory, size_bytes);
+    const double alone = bench.MeasureTogether(traffic, 0, 0).compute_s;
+    const auto slowdown = [&](int outs, int ins) {
+      const double beside = bench.MeasureTogether(traffic, outs, ins).compute_s;
+      return alone > 0 ? std::clamp(beside / alone, 1.0, plan::kWorstSlowdown) : 1;
+    };
+    machine->slowdown_by_out = std::max(machine->slowdown_by_out, slowdown(kCopies, 0));
+    machine->slowdown_by_in = std::max(machine->slowdown_by_in, slowdown(0, kCopies));
+  }
+  const auto first = make_traffic(memory, kTraffic);
+  const auto brief = make_traffic(memory, kBrief);
+  const double lost =
+      bench.MeasureBrief(first, brief, true) - bench.MeasureBrief(first, brief, false);
+  machine->handover_ns = static_cast<Nanoseconds>(std::max(lost, 0.0) * 1e9 / kHandovers);
+}
+
 Interference MeasureInterference(device::Backend* backend, const MakeTraffic& make_traffic) {
   Bench bench(backend);
   const auto traffic = make_traffic(bench.AllocateSpare(kTraffic), kTraffic);
-  const Bench::Together alone = bench.MeasureTogether(traffic, 0);
-  const Bench::Together copies = bench.MeasureTogether({}, kCopies);
-  const Bench::Together both = bench.MeasureTogether(traffic, kCopies);
+  const Bench::Together alone = bench.MeasureTogether(traffic, 0, 0);
+  const Bench::Together copies = bench.MeasureTogether({}, kCopies, kCopies);
+  const Bench::Together both = bench.MeasureTogether(traffic, kCopies, kCopies);
   const auto ratio = [](double slow, double fast) {
     return fast > 0 ? std::max(1.0, slow / fast) : 1;
   };

@@ -6,8 +6,12 @@
 
 namespace plimsoll::plan {
 
-/// Of a copy that is moving bytes.
-double Engine::BytesPerNs(std::size_t q) const {
+/// How much is done in a nanosecond: bytes of a copy that is moving them, time of an op.
+double Engine::Rate(std::size_t q) const {
+  if (q == 0) {
+    return 1 / ((IsMoving(1) ? machine_.slowdown_by_out : 1) *
+                (IsMoving(2) ? machine_.slowdown_by_in : 1));
+  }
   if (q == 1)
     return (IsMoving(2) ? machine_.both_out_bytes_per_s : machine_.out_bytes_per_s) * 1e-9;
   return (IsMoving(1) ? machine_.both_in_bytes_per_s : machine_.in_bytes_per_s) * 1e-9;
@@ -31,7 +35,7 @@ bool Engine::Step() {
       next = std::min(next, std::max(heads_[q].fixed_end, now_));
       continue;
     }
-    rates[q] = BytesPerNs(q);
+    rates[q] = Rate(q);
     const double wait = std::ceil(heads_[q].bytes_left / rates[q]);
     next = std::min(next, now_ + std::max<Nanoseconds>(1, std::llround(wait)));
   }

@@ -11,9 +11,10 @@
 
 namespace plimsoll::plan {
 
-/// Three queues at work: what runs at the head of each, and when it ends. An op takes its duration;
-/// a copy takes its latency and then moves its bytes, more slowly while the other direction is
-/// moving bytes too. Who may start when is the caller's business:
+/// Three queues at work: what runs at the head of each, and when it ends. An op takes its duration,
+/// longer while copies move bytes beside it, if the machine says so; a copy takes its latency and
+/// then moves its bytes, more slowly while the other direction is moving bytes too. Who may start
+/// when is the caller's business:
 ///
 ///     Engine engine(machine);
 ///     do {
@@ -45,7 +46,12 @@ class Engine {
 
   /// REQUIRES: the queue is not busy.
   void StartOp(Nanoseconds duration_ns) {
-    heads_[0] = {.running = true, .fixed_end = now_ + duration_ns};
+    if (machine_.slows_ops()) {
+      heads_[0] = {
+          .running = true, .fixed_end = now_, .bytes_left = static_cast<double>(duration_ns)};
+    } else {
+      heads_[0] = {.running = true, .fixed_end = now_ + duration_ns};
+    }
   }
   void StartCopy(Queue queue, Bytes bytes) {
     const Nanoseconds latency =
@@ -62,7 +68,8 @@ class Engine {
     bool running = false;
     bool ended = false;
     Nanoseconds fixed_end = 0;  ///< Of an op, or of a copy's latency.
-    double bytes_left = 0;      ///< Of a copy, once its latency is over.
+    double bytes_left = 0;      ///< Of a copy, once its latency is over; of an op that copies slow
+                                ///< down, nanoseconds.
   };
 
   const Head& head(Queue queue) const { return heads_[static_cast<std::size_t>(queue)]; }
@@ -70,7 +77,7 @@ class Engine {
   bool IsMoving(std::size_t q) const {
     return heads_[q].running && heads_[q].fixed_end <= now_ && heads_[q].bytes_left > 0;
   }
-  double BytesPerNs(std::size_t q) const;
+  double Rate(std::size_t q) const;
   bool Step();
 
   const Machine& machine_;

@@ -117,6 +117,26 @@ TEST(EngineTest, OpsNeitherSlowCopiesNorAreSlowedByThem) {
   EXPECT_EQ(Advance(&engine), 55);
 }
 
+TEST(EngineTest, CopiesThatMoveBytesSlowOpsIfTheMachineSaysSo) {
+  Machine machine = SlowLink();
+  machine.both_out_bytes_per_s = 2e9;
+  machine.both_in_bytes_per_s = 4e9;
+  machine.slowdown_by_out = 2;
+  machine.slowdown_by_in = 4;
+  Engine engine(machine);
+  engine.StartOp(100);
+  engine.StartCopy(Queue::kCopyOut, 100);  // Latency to 10, bytes to 60.
+  engine.StartCopy(Queue::kCopyIn, 80);    // Latency to 20, bytes to 40.
+  EXPECT_EQ(Advance(&engine), 40);         // 10 ns, then 10 at a half, 20 at an eighth: 17.5 done.
+  EXPECT_TRUE(engine.ended(Queue::kCopyIn));
+  EXPECT_EQ(Advance(&engine), 60);  // 10 more.
+  EXPECT_TRUE(engine.ended(Queue::kCopyOut));
+  EXPECT_EQ(Advance(&engine), 133);  // 72.5 are left.
+  EXPECT_TRUE(engine.ended(Queue::kCompute));
+  engine.StartOp(0);
+  EXPECT_EQ(Advance(&engine), 133);
+}
+
 TEST(EngineTest, ACopyOfNothingTakesItsLatency) {
   const Machine machine = SlowLink();
   Engine engine(machine);

@@ -27,12 +27,25 @@ Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes l
     Await(slot);
     const Nanoseconds least = now_ns_ + begin_ns_[At(ops)] - begin_ns_[At(slot)];
     if (least > below_ns) return least;
-    const Nanoseconds end = now_ns_ + script.durations_ns[At(slot)];
+    const Nanoseconds end = now_ns_ + DurationOf(slot);
     BringIn(slot, end);
     now_ns_ = end_ns_[At(slot)] = end;
     Leave(slot);
   }
   return std::max({now_ns_, out_busy_ns_, in_busy_ns_});
+}
+
+/// Of the slot's op, which begins now.
+Nanoseconds Estimator::DurationOf(Slot slot) {
+  Nanoseconds duration = script_->durations_ns[At(slot)];
+  if (hands_over_) duration += machine_->handover_ns;
+  hands_over_ = false;
+  if (!machine_->slows_ops()) return duration;
+  const auto slowed = [&](Nanoseconds busy_until, double slowdown) {
+    return Scale(std::clamp<Nanoseconds>(busy_until - now_ns_, 0, duration), slowdown - 1);
+  };
+  return duration + slowed(out_free_ns_, machine_->slowdown_by_out) +
+         slowed(in_free_ns_, machine_->slowdown_by_in);
 }
 
 void Estimator::Prepare() {
@@ -61,12 +74,14 @@ void Estimator::Prepare() {
   now_ns_ = out_free_ns_ = out_busy_ns_ = in_busy_ns_ = 0;
   in_free_ns_ = std::numeric_limits<Nanoseconds>::min() / 2;
   leaving_bytes_ = 0;
+  hands_over_ = false;
   next_leave_ = next_gone_ = next_in_ = next_due_ = 0;
 }
 
 void Estimator::GiveBytes(std::size_t exit) {
   trips_[exit].state = State::kAway;
   leaving_bytes_ -= script_->exits[exit].held_bytes;
+  hands_over_ = hands_over_ || script_->exits[exit].saves;
 }
 
 /// Takes the bytes of copies out that have ended; waits for as many as the slot needs.
@@ -98,6 +113,7 @@ void Estimator::Await(Slot slot) {
       next_in_ = std::max(next_in_, next_due_ + 1);
     }
     now_ns_ = std::max(now_ns_, trips_[e].in_end_ns);
+    hands_over_ = true;
   }
 }
 

@@ -11,7 +11,8 @@ namespace plimsoll::plan {
 
 /// Says what Perform() would say, roughly and many times faster: slot by slot, not event by event.
 /// A copy that begins while the other direction is busy is slower for all of its time, and the
-/// other one is not. Keeps its buffers from one run to the next.
+/// other one is not; ops are slower as long as copies that have been asked for would take. Keeps
+/// its buffers from one run to the next.
 class Estimator {
  public:
   /// Returns how long the iteration takes. Once that is sure to be more than `below_ns`, stops and
@@ -39,6 +40,7 @@ class Estimator {
   void StartIn(std::size_t exit, Nanoseconds begin_ns);
   void Leave(Slot slot);
   void GiveBytes(std::size_t exit);
+  Nanoseconds DurationOf(Slot slot);
 
   const Script* script_ = nullptr;
   const Machine* machine_ = nullptr;
@@ -59,6 +61,7 @@ class Estimator {
   std::size_t next_gone_ = 0;   // Those before have given their bytes.
   std::size_t next_in_ = 0;     // Into order_: the next to come in.
   std::size_t next_due_ = 0;    // Into order_: the next whose op comes.
+  bool hands_over_ = false;     // Whether the next op waits for copies.
 };
 
 }  // namespace plimsoll::plan

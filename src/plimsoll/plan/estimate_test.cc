@@ -13,13 +13,15 @@
 namespace plimsoll::plan {
 namespace {
 
-Nanoseconds Estimate(const Script& script, Bytes limit_bytes) {
+Nanoseconds Estimate(const Script& script, Bytes limit_bytes,
+                     const Machine& machine = OneBytePerNs()) {
   Estimator estimator;
-  return estimator.Run(script, OneBytePerNs(), limit_bytes);
+  return estimator.Run(script, machine, limit_bytes);
 }
 
-Nanoseconds Rehearsed(const Script& script, Bytes limit_bytes) {
-  return Perform(script, OneBytePerNs(), limit_bytes, kPrefetchJustInTime);
+Nanoseconds Rehearsed(const Script& script, Bytes limit_bytes,
+                      const Machine& machine = OneBytePerNs()) {
+  return Perform(script, machine, limit_bytes, kPrefetchJustInTime);
 }
 
 Script FourOps() {
@@ -68,6 +70,21 @@ TEST(EstimatorTest, ACopyThatOutlastsTheLastReaderIsWaitedFor) {
   EXPECT_EQ(Rehearsed(script, 100), 220 + 30 + 130);
 }
 
+TEST(EstimatorTest, CopiesCostOpsWhatTheMachineSays) {
+  Script script = FourOps();
+  script.exits = {{.after = 0, .before = 3, .size_bytes = 50, .held_bytes = 50}};
+  Machine machine = OneBytePerNs();
+  // The op behind the copy out, and the one that needs it back.
+  machine.handover_ns = 7;
+  EXPECT_EQ(Estimate(script, 200, machine), 220 + 7 + 7);
+  EXPECT_EQ(Rehearsed(script, 200, machine), 220 + 7 + 7);
+  machine.handover_ns = 0;
+  machine.slowdown_by_out = 1.5;
+  // 50 ns of copying, in which an op does 33.
+  EXPECT_EQ(Rehearsed(script, 200, machine), 220 + 17);
+  EXPECT_NEAR(static_cast<double>(Estimate(script, 200, machine)), 237, 10);
+}
+
 TEST(EstimatorTest, SaysWhatWasNeededBeforeItWasGone) {
   Script script = FourOps();
   script.exits = {{.after = 0, .before = 2, .size_bytes = 500, .held_bytes = 50}};
@@ -99,6 +116,7 @@ Script RandomScript(PlanRandom* random) {
 TEST(EstimatorTest, IsCloseToARehearsal) {
   int exact = 0;
   int close = 0;
+  int close_with_costs = 0;
   const int cases = PlanCaseCount(2000);
   for (int k = 0; k < cases; ++k) {
     PlanRandom random(static_cast<std::uint64_t>(k));
@@ -108,9 +126,19 @@ TEST(EstimatorTest, IsCloseToARehearsal) {
     const auto rehearsed = static_cast<double>(Rehearsed(script, limit));
     exact += estimated == rehearsed ? 1 : 0;
     close += std::abs(estimated / rehearsed - 1) < 0.02 ? 1 : 0;
+    Machine machine = OneBytePerNs();
+    machine.slowdown_by_in = 1.1;
+    machine.slowdown_by_out = 1.05;
+    machine.handover_ns = 2;
+    close_with_costs += std::abs(static_cast<double>(Estimate(script, limit, machine)) /
+                                     static_cast<double>(Rehearsed(script, limit, machine)) -
+                                 1) < 0.04
+                            ? 1
+                            : 0;
   }
   EXPECT_GT(exact, cases / 2);
   EXPECT_GT(close, cases * 9 / 10);
+  EXPECT_GT(close_with_costs, cases * 9 / 10);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ Nanoseconds CopyTime(Nanoseconds latency_ns, Bytes bytes, double bytes_per_s) {
 
 /// Returns what is wrong with a machine, or an empty string.
 std::string FindFault(const Machine& machine) {
-  for (const Nanoseconds latency : {machine.out_latency_ns, machine.in_latency_ns}) {
+  for (const Nanoseconds latency :
+       {machine.out_latency_ns, machine.in_latency_ns, machine.handover_ns}) {
     if (latency < 0) return "a latency is negative";
     if (latency > kLongestLatency) return "a latency is longer than 1e12 ns";
   }
@@ -34,6 +35,11 @@ std::string FindFault(const Machine& machine) {
   if (machine.both_out_bytes_per_s > machine.out_bytes_per_s ||
       machine.both_in_bytes_per_s > machine.in_bytes_per_s) {
     return "a direction cannot be faster while the other one is busy too";
+  }
+  for (const double slowdown : {machine.slowdown_by_out, machine.slowdown_by_in}) {
+    if (!(slowdown >= 1 && slowdown <= kWorstSlowdown)) {
+      return "ops can only be slower beside copies: a factor from 1 to 10";
+    }
   }
   return "";
 }
@@ -105,6 +111,9 @@ Machine ReadMachine(const std::string& path) {
   machine.in_bytes_per_s = number("in_bytes_per_s", {});
   machine.both_out_bytes_per_s = number("both_out_bytes_per_s", machine.out_bytes_per_s);
   machine.both_in_bytes_per_s = number("both_in_bytes_per_s", machine.in_bytes_per_s);
+  machine.slowdown_by_out = number("slowdown_by_out", 1);
+  machine.slowdown_by_in = number("slowdown_by_in", 1);
+  machine.handover_ns = latency("handover_ns");
   CheckMachine(machine, path);
   return machine;
 }

@@ -98,7 +98,11 @@ std::string Refusal(const std::string& text) {
 TEST(PlanFileTest, RandomPlansSurviveExactly) {
   PlanRandom random(1);
   for (int k = 0; k < PlanCaseCount(300); ++k) {
-    const Plan plan = HardPlan(&random);
+    Plan plan = HardPlan(&random);
+    if (random.OneIn(2)) {
+      plan.machine.slowdown_by_in = 1.25;
+      plan.machine.handover_ns = k;
+    }
     const std::string text = FormatPlan(plan);
     const Plan read = ParsePlan(text, "text");
     ASSERT_TRUE(read == plan) << text;
@@ -202,6 +206,10 @@ TEST(PlanFileTest, BadLinesAreNamed) {
       {" 55000000000 49", " nan 49", ":4: every bandwidth"},
       {" 55000000000 49", " x 49", ":4: the bandwidth in is"},
       {"49000000000\nlimit", "59000000000\nlimit", ":4: a direction cannot be faster"},
+      {"49000000000\nlimit", "49000000000 0.5 1 0\nlimit", ":4: ops can only be slower"},
+      {"49000000000\nlimit", "49000000000 1 11 0\nlimit", ":4: ops can only be slower"},
+      {"49000000000\nlimit", "49000000000 1 1 -1\nlimit", ":4: the time of a handover is"},
+      {"49000000000\nlimit", "49000000000 1 1\nlimit", ":4: the field for the time of a handover"},
       {"limit 512", "limit 4611686018427387905", ":5: the limit is"},
       {"limit 512 1024", "limit 512", ":5: the field for the limit on the host is missing"},
       {"limit 512 1024", "limit 512 1024 7", ":5: too many fields"},

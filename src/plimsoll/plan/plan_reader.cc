@@ -281,6 +281,11 @@ void Parser::ReadMachine() {
   machine.in_bytes_per_s = Rate("the bandwidth in");
   machine.both_out_bytes_per_s = Rate("the bandwidth out, of both");
   machine.both_in_bytes_per_s = Rate("the bandwidth in, of both");
+  if (!line_.empty()) {
+    machine.slowdown_by_out = Rate("the slowdown by copies out");
+    machine.slowdown_by_in = Rate("the slowdown by copies in");
+    machine.handover_ns = Number("the time of a handover", 0, kLongestLatency);
+  }
   CheckMachine(machine, source_, line_number_);
 }
 

@@ -53,9 +53,13 @@ class PlanWriter {
   void AddHeader() {
     const Machine& machine = plan_.machine;
     Add("plan 2\nplanner {}\nsignature {:016x}\n", Escape(plan_.planner), plan_.signature);
-    Add("machine {} {} {} {} {} {} {}\n", Escape(machine.name), machine.out_latency_ns,
+    Add("machine {} {} {} {} {} {} {}", Escape(machine.name), machine.out_latency_ns,
         machine.in_latency_ns, machine.out_bytes_per_s, machine.in_bytes_per_s,
         machine.both_out_bytes_per_s, machine.both_in_bytes_per_s);
+    if (machine.slows_ops() || machine.handover_ns > 0) {
+      Add(" {} {} {}", machine.slowdown_by_out, machine.slowdown_by_in, machine.handover_ns);
+    }
+    Add("\n");
     Add("limit {} {}\n", plan_.limit_bytes, plan_.host_limit_bytes);
     Add("footprint {} {}\n", plan_.footprint_bytes, plan_.host_bytes);
     AddIteration("iteration", plan_.problem);

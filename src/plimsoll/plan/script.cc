@@ -158,7 +158,9 @@ class Performance {
   void StartOp() {
     if (engine_.busy(Queue::kCompute) || next_op_ == slots_) return;
     if (!HasOperands() || !HasRoom(next_op_)) return;
-    engine_.StartOp(script_.durations_ns[At(next_op_ % ops_)]);
+    const Nanoseconds handover = hands_over_ ? machine_.handover_ns : 0;
+    engine_.StartOp(script_.durations_ns[At(next_op_ % ops_)] + handover);
+    hands_over_ = false;
     ++next_op_;
   }
 
@@ -175,6 +177,7 @@ class Performance {
         leaving_bytes_ -= SizeOf(trip);
       }
       ready = ready && (trip.state == State::kBack || trip.state == State::kCancelled);
+      hands_over_ = hands_over_ || trip.state == State::kBack;
     }
     return ready;
   }
@@ -197,6 +200,7 @@ class Performance {
     trip->gave_bytes = true;
     trip->released = slot;
     leaving_bytes_ -= SizeOf(*trip);
+    hands_over_ = hands_over_ || exits_[trip->exit].saves;
   }
 
   void StartCopyIn() {
@@ -308,6 +312,7 @@ class Performance {
   std::size_t next_in_ = 0;
   std::size_t first_due_ = 0;
   Bytes leaving_bytes_ = 0;  // Of variables that are being copied out and still have their bytes.
+  bool hands_over_ = false;  // Whether the next op waits for copies.
 };
 
 }  // namespace

@@ -95,6 +95,12 @@ class Simulation {
     return true;
   }
 
+  bool WaitsForCopies(const Command& command) const {
+    return std::any_of(command.waits.begin(), command.waits.end(), [&](const plan::Wait& wait) {
+      return plan_.commands[At(wait.command)].queue != Queue::kCompute;
+    });
+  }
+
   void Start(int q) {
     Head& head = heads_[At(q)];
     const auto queue = static_cast<Queue>(q);
@@ -108,7 +114,8 @@ class Simulation {
     starts_[At(head.iteration) * count_ + At(c)] = engine_.now_ns();
     const Command& command = plan_.commands[At(c)];
     if (queue == Queue::kCompute) {
-      engine_.StartOp(plan_.problem.ops[At(command.op)].duration_ns);
+      const Nanoseconds handover = WaitsForCopies(command) ? plan_.machine.handover_ns : 0;
+      engine_.StartOp(plan_.problem.ops[At(command.op)].duration_ns + handover);
     } else {
       const auto& residency = plan_.residencies[At(command.residency)];
       engine_.StartCopy(queue, plan_.problem.variables[At(residency.variable)].size_bytes);

@@ -107,6 +107,20 @@ TEST(SimulateTest, CopiesShareTheLink) {
   EXPECT_EQ(timeline.iteration_ns, 170);
 }
 
+TEST(SimulateTest, CopiesCostOpsWhatTheMachineSays) {
+  Plan plan = Ops(false, {100, 10, 10});
+  plan.machine.slowdown_by_out = 2;
+  plan.machine.handover_ns = 5;
+  const CommandIndex out = AddCopy(Queue::kCopyOut, 60, {}, &plan);
+  plan.commands[1].waits = {{out, 0}};
+  plan.commands[2].waits = {{0, 0}};
+  const Timeline timeline = Simulate(plan);
+  ExpectSpan(timeline, out, 0, 60);
+  ExpectSpan(timeline, 0, 0, 130);
+  ExpectSpan(timeline, 1, 130, 145);  // It loses 5 ns, though the copy has long been over.
+  ExpectSpan(timeline, 2, 145, 155);  // It waits for an op alone.
+}
+
 TEST(SimulateTest, AnEdgeMayReachBackIntoTheIterationBefore) {
   //     compute    │0│1│            │0│1│            │0│...
   //     copy out     ├───── 2 ─────┤  ├───── 2 ─────┤
