@@ -13,6 +13,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/cuda/check.h"
 #include "plimsoll/cuda/delay_internal.h"
+#include "plimsoll/cuda/unique.h"
 
 namespace plimsoll::cuda {
 namespace {
@@ -37,32 +38,27 @@ std::size_t SizeOf(Bytes size_bytes) {
   return static_cast<std::size_t>(std::max(size_bytes, Bytes{1}));
 }
 
-cudaEvent_t NewEvent(unsigned flags = cudaEventDefault) {
-  cudaEvent_t event = nullptr;
-  Check(cudaEventCreateWithFlags(&event, flags), "creating an event");
-  return event;
-}
-
 }  // namespace
 
 struct CudaBackend::State {
   struct Event {
-    cudaEvent_t handle = nullptr;
+    UniqueEvent handle;
     bool recorded = false;
   };
 
-  std::array<cudaStream_t, device::kStreams> streams{};
+  std::array<UniqueStream, device::kStreams> streams;  // First: the rest goes before them.
   std::vector<Event> events;
   std::vector<EventId> free_events;
-  std::vector<cudaGraphExec_t> graphs;
-  std::array<cudaEvent_t, device::kStreams> joints{};  // For Fork() and Join().
-  cudaEvent_t base = nullptr;                          // Times are told from here,
-  double base_ns = 0;                                  // which is so far from the first base.
-  std::byte* scratch = nullptr;
+  std::vector<UniqueGraph> graphs;
+  std::array<UniqueEvent, device::kStreams> joints;  // For Fork() and Join().
+  UniqueEvent base;                                  // Times are told from here,
+  double base_ns = 0;                                // which is so far from the first base.
+  UniqueMemory scratch;
   bool capturing = false;
   std::uint64_t random = 0;
 
-  cudaStream_t stream(Stream which) const { return streams[static_cast<std::size_t>(which)]; }
+  cudaStream_t stream(Stream which) const { return streams[static_cast<std::size_t>(which)].get(); }
+  cudaEvent_t joint(Stream which) const { return joints[static_cast<std::size_t>(which)].get(); }
 };
 
 CudaBackend::CudaBackend(const CudaOptions& options)
@@ -93,34 +89,15 @@ CudaBackend::CudaBackend(const CudaOptions& options)
   }
   Check(cudaSetDevice(options_.device), "opening the GPU");
   State& state = *state_;
-  for (cudaStream_t& stream : state.streams) {
-    Check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
-  }
-  for (cudaEvent_t& joint : state.joints) {
-    Check(cudaEventCreateWithFlags(&joint, cudaEventDisableTiming), "creating an event");
-  }
+  for (UniqueStream& stream : state.streams) stream = NewStream();
+  for (UniqueEvent& joint : state.joints) joint = NewEvent(cudaEventDisableTiming);
   state.base = NewEvent();
-  Check(cudaEventRecord(state.base, state.stream(Stream::kCompute)), "recording an event");
-  void* scratch = nullptr;
-  Check(cudaMalloc(&scratch, kScratchBytes), "allocating scratch memory");
-  state.scratch = static_cast<std::byte*>(scratch);
+  Check(cudaEventRecord(state.base.get(), state.stream(Stream::kCompute)), "recording an event");
+  state.scratch = NewMemory(At(kScratchBytes));
   state.random = options_.seed;
 }
 
-CudaBackend::~CudaBackend() {
-  State& state = *state_;
-  cudaDeviceSynchronize();
-  for (const cudaGraphExec_t graph : state.graphs) {
-    if (graph != nullptr) cudaGraphExecDestroy(graph);
-  }
-  for (const State::Event& event : state.events) {
-    if (event.handle != nullptr) cudaEventDestroy(event.handle);
-  }
-  for (const cudaEvent_t joint : state.joints) cudaEventDestroy(joint);
-  cudaEventDestroy(state.base);
-  cudaFree(state.scratch);
-  for (const cudaStream_t stream : state.streams) cudaStreamDestroy(stream);
-}
+CudaBackend::~CudaBackend() { cudaDeviceSynchronize(); }
 
 std::byte* CudaBackend::AllocateDevice(Bytes size_bytes) {
   std::size_t free = 0;
@@ -209,14 +186,14 @@ void CudaBackend::Move(std::byte* to, const std::byte* from, Bytes size_bytes) {
 /// Piece by piece, from the end that is overwritten last.
 void CudaBackend::MoveThroughScratch(std::byte* to, const std::byte* from, Bytes size_bytes) {
   const cudaStream_t stream = state_->stream(Stream::kCompute);
+  std::byte* const scratch = state_->scratch.get();
   const bool down = to < from;
   for (Bytes done = 0; done < size_bytes;) {
     const Bytes piece = std::min(kScratchBytes, size_bytes - done);
     const Bytes at = down ? done : size_bytes - done - piece;
-    Check(cudaMemcpyAsync(state_->scratch, from + at, At(piece), cudaMemcpyDeviceToDevice, stream),
+    Check(cudaMemcpyAsync(scratch, from + at, At(piece), cudaMemcpyDeviceToDevice, stream),
           "moving");
-    Check(cudaMemcpyAsync(to + at, state_->scratch, At(piece), cudaMemcpyDeviceToDevice, stream),
-          "moving");
+    Check(cudaMemcpyAsync(to + at, scratch, At(piece), cudaMemcpyDeviceToDevice, stream), "moving");
     done += piece;
   }
 }
@@ -259,15 +236,13 @@ EventId CudaBackend::CreateEventWith(unsigned flags) {
 }
 
 void CudaBackend::DestroyEvent(EventId event) noexcept {
-  State::Event& of = state_->events[At(event)];
-  cudaEventDestroy(of.handle);
-  of = {};
+  state_->events[At(event)] = {};
   state_->free_events.push_back(event);
 }
 
 void CudaBackend::Record(EventId event, Stream stream) {
   State::Event& of = state_->events[At(event)];
-  Check(cudaEventRecord(of.handle, state_->stream(stream)), "recording an event");
+  Check(cudaEventRecord(of.handle.get(), state_->stream(stream)), "recording an event");
   // In a graph it happens again and again, but to nobody outside.
   of.recorded = !state_->capturing;
 }
@@ -275,13 +250,13 @@ void CudaBackend::Record(EventId event, Stream stream) {
 void CudaBackend::Wait(Stream stream, EventId event) {
   const State::Event& of = state_->events[At(event)];
   if (!of.recorded && !state_->capturing) return;
-  Check(cudaStreamWaitEvent(state_->stream(stream), of.handle, 0), "waiting for an event");
+  Check(cudaStreamWaitEvent(state_->stream(stream), of.handle.get(), 0), "waiting for an event");
 }
 
 bool CudaBackend::HasHappened(EventId event) {
   const State::Event& of = state_->events[At(event)];
   if (!of.recorded) return true;
-  const cudaError_t status = cudaEventQuery(of.handle);
+  const cudaError_t status = cudaEventQuery(of.handle.get());
   if (status == cudaErrorNotReady) {
     cudaGetLastError();
     return false;
@@ -292,12 +267,12 @@ bool CudaBackend::HasHappened(EventId event) {
 
 void CudaBackend::Synchronize(EventId event) {
   const State::Event& of = state_->events[At(event)];
-  if (of.recorded) Check(cudaEventSynchronize(of.handle), "waiting for an event");
+  if (of.recorded) Check(cudaEventSynchronize(of.handle.get()), "waiting for an event");
 }
 
 void CudaBackend::Synchronize() {
-  for (const cudaStream_t stream : state_->streams) {
-    Check(cudaStreamSynchronize(stream), "waiting for the device");
+  for (const UniqueStream& stream : state_->streams) {
+    Check(cudaStreamSynchronize(stream.get()), "waiting for the device");
   }
 }
 
@@ -307,17 +282,17 @@ Nanoseconds CudaBackend::TimeOf(EventId event) {
   State& state = *state_;
   const auto elapsed = [&state](cudaEvent_t to) {
     float ms = 0;
-    Check(cudaEventElapsedTime(&ms, state.base, to), "reading a time");
+    Check(cudaEventElapsedTime(&ms, state.base.get(), to), "reading a time");
     return ms;
   };
-  float ms = elapsed(state.events[At(event)].handle);
+  float ms = elapsed(state.events[At(event)].handle.get());
   if (ms > kFarMs) {
-    const cudaEvent_t base = NewEvent();
-    Check(cudaEventRecord(base, state.stream(Stream::kCompute)), "recording an event");
-    Check(cudaEventSynchronize(base), "waiting for an event");
-    state.base_ns += static_cast<double>(elapsed(base)) * 1e6;
-    cudaEventDestroy(std::exchange(state.base, base));
-    ms = elapsed(state.events[At(event)].handle);
+    UniqueEvent base = NewEvent();
+    Check(cudaEventRecord(base.get(), state.stream(Stream::kCompute)), "recording an event");
+    Check(cudaEventSynchronize(base.get()), "waiting for an event");
+    state.base_ns += static_cast<double>(elapsed(base.get())) * 1e6;
+    state.base = std::move(base);
+    ms = elapsed(state.events[At(event)].handle.get());
   }
   return std::llround(state.base_ns + static_cast<double>(ms) * 1e6);
 }
@@ -325,9 +300,10 @@ Nanoseconds CudaBackend::TimeOf(EventId event) {
 /// Everything that the copy streams do from here on comes behind what compute has done.
 void CudaBackend::Fork() {
   const State& state = *state_;
-  Check(cudaEventRecord(state.joints[0], state.stream(Stream::kCompute)), "recording an event");
+  const cudaEvent_t joint = state.joint(Stream::kCompute);
+  Check(cudaEventRecord(joint, state.stream(Stream::kCompute)), "recording an event");
   for (const Stream copies : {Stream::kCopyOut, Stream::kCopyIn}) {
-    Check(cudaStreamWaitEvent(state.stream(copies), state.joints[0], 0), "waiting for an event");
+    Check(cudaStreamWaitEvent(state.stream(copies), joint, 0), "waiting for an event");
   }
 }
 
@@ -335,7 +311,7 @@ void CudaBackend::Fork() {
 void CudaBackend::Join() {
   const State& state = *state_;
   for (const Stream copies : {Stream::kCopyOut, Stream::kCopyIn}) {
-    const cudaEvent_t joint = state.joints[static_cast<std::size_t>(copies)];
+    const cudaEvent_t joint = state.joint(copies);
     Check(cudaEventRecord(joint, state.stream(copies)), "recording an event");
     Check(cudaStreamWaitEvent(state.stream(Stream::kCompute), joint, 0), "waiting for an event");
   }
@@ -358,7 +334,7 @@ GraphId CudaBackend::EndGraph() {
   const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
   cudaGraphDestroy(graph);
   Check(status, "making a graph ready");
-  state.graphs.push_back(executable);
+  state.graphs.emplace_back(executable);
   return static_cast<GraphId>(state.graphs.size()) - 1;
 }
 
@@ -375,13 +351,11 @@ void CudaBackend::DropGraph() noexcept {
 
 void CudaBackend::LaunchGraph(GraphId graph) {
   Join();
-  Check(cudaGraphLaunch(state_->graphs[At(graph)], state_->stream(Stream::kCompute)),
+  Check(cudaGraphLaunch(state_->graphs[At(graph)].get(), state_->stream(Stream::kCompute)),
         "launching a graph");
   Fork();
 }
 
-void CudaBackend::DestroyGraph(GraphId graph) noexcept {
-  cudaGraphExecDestroy(std::exchange(state_->graphs[At(graph)], nullptr));
-}
+void CudaBackend::DestroyGraph(GraphId graph) noexcept { state_->graphs[At(graph)].reset(); }
 
 }  // namespace plimsoll::cuda

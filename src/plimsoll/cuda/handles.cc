@@ -15,37 +15,23 @@ constexpr Nanoseconds kLaunchNanoseconds = 20000;
 }  // namespace
 
 Handles::Handles(const LibraryOptions& options) : options_(options) {
-  try {
-    Check(cudnnCreate(&cudnn_), "making a handle of cuDNN");
-    Check(cublasLtCreate(&cublas_lt_), "making a handle of cuBLAS");
-    Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream to tune on");
-    Check(cudaEventCreate(&begin_), "making an event");
-    Check(cudaEventCreate(&end_), "making an event");
-  } catch (...) {
-    Release();
-    throw;
-  }
-}
-
-Handles::~Handles() { Release(); }
-
-void Handles::Release() {
-  ReleaseScratch();
-  convolution_plans_.clear();
-  gemm_plans_.clear();
-  if (end_ != nullptr) cudaEventDestroy(end_);
-  if (begin_ != nullptr) cudaEventDestroy(begin_);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
-  if (cublas_lt_ != nullptr) cublasLtDestroy(cublas_lt_);
-  if (cudnn_ != nullptr) cudnnDestroy(cudnn_);
+  cudnnHandle_t cudnn = nullptr;
+  Check(cudnnCreate(&cudnn), "making a handle of cuDNN");
+  cudnn_.reset(cudnn);
+  cublasLtHandle_t cublas_lt = nullptr;
+  Check(cublasLtCreate(&cublas_lt), "making a handle of cuBLAS");
+  cublas_lt_.reset(cublas_lt);
+  stream_ = NewStream();
+  begin_ = NewEvent();
+  end_ = NewEvent();
 }
 
 cudnnHandle_t Handles::Cudnn(void* stream) {
   if (stream != cudnn_stream_) {
-    Check(cudnnSetStream(cudnn_, static_cast<cudaStream_t>(stream)), "choosing a stream");
+    Check(cudnnSetStream(cudnn_.get(), static_cast<cudaStream_t>(stream)), "choosing a stream");
     cudnn_stream_ = stream;
   }
-  return cudnn_;
+  return cudnn_.get();
 }
 
 bool Handles::may_tune() const {
@@ -53,21 +39,20 @@ bool Handles::may_tune() const {
 }
 
 std::byte* Handles::Scratch(Bytes size_bytes) {
-  if (size_bytes <= scratch_bytes_) return scratch_;
+  if (size_bytes <= scratch_bytes_) return scratch_.get();
   ReleaseScratch();
   void* memory = nullptr;
   if (cudaMalloc(&memory, static_cast<std::size_t>(size_bytes)) != cudaSuccess) {
     cudaGetLastError();  // It is remembered otherwise.
     return nullptr;
   }
-  scratch_ = static_cast<std::byte*>(memory);
+  scratch_.reset(static_cast<std::byte*>(memory));
   scratch_bytes_ = size_bytes;
-  return scratch_;
+  return scratch_.get();
 }
 
 void Handles::ReleaseScratch() {
-  if (scratch_ != nullptr) cudaFree(scratch_);
-  scratch_ = nullptr;
+  scratch_.reset();
   scratch_bytes_ = 0;
 }
 
@@ -76,18 +61,18 @@ std::optional<Nanoseconds> Handles::Time(const std::function<void()>& launch,
   std::optional<Nanoseconds> result;
   try {
     launch();  // Loads what is needed.
-    Check(cudaStreamSynchronize(stream_), "tuning");
-    Check(cudaEventRecord(begin_, stream_), "tuning");
+    Check(cudaStreamSynchronize(stream_.get()), "tuning");
+    Check(cudaEventRecord(begin_.get(), stream_.get()), "tuning");
     launch();
-    Check(cudaEventRecord(end_, stream_), "tuning");
-    Check(cudaEventSynchronize(end_), "tuning");
+    Check(cudaEventRecord(end_.get(), stream_.get()), "tuning");
+    Check(cudaEventSynchronize(end_.get()), "tuning");
     float milliseconds = 0;
-    Check(cudaEventElapsedTime(&milliseconds, begin_, end_), "tuning");
+    Check(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "tuning");
     const auto once = static_cast<Nanoseconds>(milliseconds * 1e6F);
     // A launch from here takes longer than one of a graph.
     if (!best || once < kMuchSlower * *best + kLaunchNanoseconds) result = TimeCaptured(launch);
   } catch (const DeviceError&) {
-    cudaStreamSynchronize(stream_);
+    cudaStreamSynchronize(stream_.get());
     cudaGetLastError();
   }
   return result;
@@ -98,20 +83,22 @@ std::optional<Nanoseconds> Handles::TimeCaptured(const std::function<void()>& la
   cudaGraphExec_t executable = nullptr;
   std::optional<Nanoseconds> result;
   bool launched = true;
-  Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "tuning");
+  Check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeRelaxed), "tuning");
   try {
     for (int i = 0; i < kTimedLaunches; ++i) launch();
   } catch (const DeviceError&) {
     launched = false;
   }
-  const bool captured = cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph != nullptr;
+  const bool captured =
+      cudaStreamEndCapture(stream_.get(), &graph) == cudaSuccess && graph != nullptr;
   float milliseconds = 0;
   if (launched && captured && cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess &&
-      cudaGraphUpload(executable, stream_) == cudaSuccess &&
-      cudaEventRecord(begin_, stream_) == cudaSuccess &&
-      cudaGraphLaunch(executable, stream_) == cudaSuccess &&
-      cudaEventRecord(end_, stream_) == cudaSuccess && cudaEventSynchronize(end_) == cudaSuccess &&
-      cudaEventElapsedTime(&milliseconds, begin_, end_) == cudaSuccess) {
+      cudaGraphUpload(executable, stream_.get()) == cudaSuccess &&
+      cudaEventRecord(begin_.get(), stream_.get()) == cudaSuccess &&
+      cudaGraphLaunch(executable, stream_.get()) == cudaSuccess &&
+      cudaEventRecord(end_.get(), stream_.get()) == cudaSuccess &&
+      cudaEventSynchronize(end_.get()) == cudaSuccess &&
+      cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()) == cudaSuccess) {
     result = static_cast<Nanoseconds>(milliseconds * 1e6F / kTimedLaunches);
   }
   if (executable != nullptr) cudaGraphExecDestroy(executable);

@@ -12,6 +12,7 @@
 #include "plimsoll/cuda/convolution_plan.h"
 #include "plimsoll/cuda/gemm.h"
 #include "plimsoll/cuda/library.h"
+#include "plimsoll/cuda/unique.h"
 
 /// What kernels of one library share: handles, plans, and scratch memory to tune in.
 namespace plimsoll::cuda {
@@ -19,20 +20,19 @@ namespace plimsoll::cuda {
 class Handles : public std::enable_shared_from_this<Handles> {
  public:
   explicit Handles(const LibraryOptions& options);
-  ~Handles();
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
   const LibraryOptions& options() const { return options_; }
   /// cuDNN, about to launch on that stream.
   cudnnHandle_t Cudnn(void* stream);
-  cublasLtHandle_t cublas_lt() const { return cublas_lt_; }
+  cublasLtHandle_t cublas_lt() const { return cublas_lt_.get(); }
 
   /// Whether ops may be timed: by the options, and as long as there is time left.
   bool may_tune() const;
   void SpendTuning(double seconds) { tuning_seconds_ += seconds; }
   /// A stream for tuning only.
-  cudaStream_t tuning_stream() const { return stream_; }
+  cudaStream_t tuning_stream() const { return stream_.get(); }
   /// Memory to tune in, valid until the next call; null if the device has none to spare.
   std::byte* Scratch(Bytes size_bytes);
   void ReleaseScratch();
@@ -49,17 +49,17 @@ class Handles : public std::enable_shared_from_this<Handles> {
   std::map<GemmShape, std::shared_ptr<const GemmPlan>>& gemm_plans() { return gemm_plans_; }
 
  private:
-  void Release();
   std::optional<Nanoseconds> TimeCaptured(const std::function<void()>& launch);
 
   LibraryOptions options_;
-  cudnnHandle_t cudnn_ = nullptr;
+  // Plans go before the handles that they were made with.
+  std::unique_ptr<cudnnContext, Giver<cudnnDestroy>> cudnn_;
   void* cudnn_stream_ = nullptr;
-  cublasLtHandle_t cublas_lt_ = nullptr;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-  std::byte* scratch_ = nullptr;
+  std::unique_ptr<cublasLtContext, Giver<cublasLtDestroy>> cublas_lt_;
+  UniqueStream stream_;
+  UniqueEvent begin_;
+  UniqueEvent end_;
+  UniqueMemory scratch_;
   Bytes scratch_bytes_ = 0;
   double tuning_seconds_ = 0;
   std::map<ConvolutionShape, std::shared_ptr<const ConvolutionPlan>> convolution_plans_;
