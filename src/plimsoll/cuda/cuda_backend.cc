@@ -24,8 +24,7 @@ using device::Stream;
 
 /// Through which ranges that overlap are moved.
 constexpr Bytes kScratchBytes = Bytes{8} << 20;
-/// What poisoned memory holds, as on the host.
-constexpr int kPoison = 0xfa;
+constexpr int kPoison = std::to_integer<int>(device::kPoison);
 /// CUDA tells times in milliseconds as floats: farther apart than this they lose too much.
 constexpr float kFarMs = 500;
 /// In which an op's kernels are launched.
@@ -112,10 +111,13 @@ std::byte* CudaBackend::AllocateDevice(Bytes size_bytes) {
                       "the card has no more; give a lower limit, or end what else runs on it");
   }
   Check(status, "allocating device memory");
+  UniqueMemory allocated(static_cast<std::byte*>(memory));
   if (options_.poison) {
     Check(cudaMemset(memory, kPoison, SizeOf(size_bytes)), "poisoning device memory");
+    // Our streams would not wait for it.
+    Check(cudaDeviceSynchronize(), "poisoning device memory");
   }
-  return static_cast<std::byte*>(memory);
+  return allocated.release();
 }
 
 void CudaBackend::FreeDevice(std::byte* memory) noexcept {
@@ -196,6 +198,14 @@ void CudaBackend::MoveThroughScratch(std::byte* to, const std::byte* from, Bytes
     Check(cudaMemcpyAsync(to + at, scratch, At(piece), cudaMemcpyDeviceToDevice, stream), "moving");
     done += piece;
   }
+}
+
+void CudaBackend::Discard(std::byte* device, Bytes size_bytes) noexcept {
+  if (!options_.poison_on_free || size_bytes == 0) return;
+  // What fails is left out, as nobody counts on it.
+  const cudaError_t status =
+      cudaMemsetAsync(device, kPoison, At(size_bytes), state_->stream(Stream::kCompute));
+  if (status != cudaSuccess) cudaGetLastError();
 }
 
 void CudaBackend::Upload(std::byte* device, const void* data, Bytes size_bytes) {

@@ -14,8 +14,11 @@ struct CudaOptions {
   /// meet in orders in which they seldom meet.
   Nanoseconds jitter_ns = 0;
   std::uint64_t seed = 1;
-  /// Fills device memory with a pattern when it is allocated.
+  /// For tests: fills device memory with device::kPoison when it is allocated.
   bool poison = false;
+  /// For tests: fills device memory with device::kPoison when it is discarded, on the compute
+  /// stream, also in graphs.
+  bool poison_on_free = false;
 };
 
 /// An NVIDIA GPU. Device memory is the card's, host memory is pinned, and the three streams are
@@ -37,7 +40,7 @@ class CudaBackend final : public device::Backend {
 
   std::string_view name() const override { return "cuda"; }
   device::Capabilities capabilities() const override {
-    return {.runs = true, .host_addressable = false, .graphs = true};
+    return {.host_addressable = false, .graphs = true, .poisons = options_.poison_on_free};
   }
 
   std::byte* AllocateDevice(Bytes size_bytes) override;
@@ -49,6 +52,7 @@ class CudaBackend final : public device::Backend {
   void CopyOut(std::byte* host, const std::byte* device, Bytes size_bytes) override;
   void CopyIn(std::byte* device, const std::byte* host, Bytes size_bytes) override;
   void Move(std::byte* to, const std::byte* from, Bytes size_bytes) override;
+  void Discard(std::byte* device, Bytes size_bytes) noexcept override;
   void Upload(std::byte* device, const void* data, Bytes size_bytes) override;
   void Download(void* data, const std::byte* device, Bytes size_bytes) override;
 

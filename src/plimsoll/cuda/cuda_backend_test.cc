@@ -20,7 +20,7 @@ BackendCase CaseOf(const char* name, const cuda::CudaOptions& options) {
 std::vector<BackendCase> Cases() {
   if (!HasDevice()) return {};
   return {CaseOf("plain", {}), CaseOf("jittered", {.jitter_ns = 300'000}),
-          CaseOf("poisoned", {.poison = true})};
+          CaseOf("poisoned", {.poison = true, .poison_on_free = true})};
 }
 
 // Without a device there are no cases, and CudaBackendTest says so.

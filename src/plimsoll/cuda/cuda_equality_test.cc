@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Limits change no number on a GPU, in reproducible mode; copies that are held up at random change
-// none, either.
+// none, nor does poison in what is freed.
 #include <gtest/gtest.h>
 
 #include "plimsoll/cuda/cuda_backend.h"
@@ -12,13 +12,13 @@
 namespace plimsoll::nn {
 namespace {
 
-EqualityCase CaseOf(const std::string& model, Precision precision = Precision::kFloat32) {
+constexpr cuda::CudaOptions kHeldUp{.jitter_ns = 50'000, .poison = true};
+constexpr cuda::CudaOptions kPoisoned{.poison = true, .poison_on_free = true};
+
+EqualityCase CaseOf(const std::string& model, const cuda::CudaOptions& options,
+                    Precision precision = Precision::kFloat32) {
   return {.model = model,
-          .make_backend =
-              [] {
-                return std::make_unique<cuda::CudaBackend>(
-                    cuda::CudaOptions{.jitter_ns = 50'000, .poison = true});
-              },
+          .make_backend = [options] { return std::make_unique<cuda::CudaBackend>(options); },
           // Small models would be all workspace.
           .make_library =
               [] {
@@ -28,26 +28,36 @@ EqualityCase CaseOf(const std::string& model, Precision precision = Precision::k
           .precision = precision};
 }
 
-std::vector<EqualityCase> Cases() {
+std::vector<EqualityCase> Cases(const cuda::CudaOptions& options) {
   std::vector<EqualityCase> cases;
   if (cuda::ListDevices().empty()) return cases;
-  for (const std::string& model : EqualityModels()) cases.push_back(CaseOf(model));
+  for (const std::string& model : EqualityModels()) cases.push_back(CaseOf(model, options));
   for (const char* model : {"resnet20", "resnet50", "densenet121", "gpt2-small"}) {
-    cases.push_back(CaseOf(model, Precision::kBfloat16));
+    cases.push_back(CaseOf(model, options, Precision::kBfloat16));
   }
   return cases;
 }
 
 std::vector<EqualityCase> Courses() {
   if (cuda::ListDevices().empty()) return {};
-  return {CaseOf("resnet20")};
+  return {CaseOf("resnet20", kHeldUp)};
+}
+
+/// What is freed inside of the arena is NaNs from there on: op by op, and in graphs.
+class PoisonTest : public EqualityTest {};
+
+TEST_P(PoisonTest, WhatIsFreedIsNeverRead) {
+  const int planned = Compare({60}, {}) + Compare({90}, {.sees_gradients = false});
+  EXPECT_GE(planned, network_.branches.empty() ? 1 : 0);
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EqualityTest);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CourseTest);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GraphTest);
-INSTANTIATE_TEST_SUITE_P(Cuda, EqualityTest, testing::ValuesIn(Cases()), NameOf);
-INSTANTIATE_TEST_SUITE_P(Cuda, GraphTest, testing::ValuesIn(Cases()), NameOf);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PoisonTest);
+INSTANTIATE_TEST_SUITE_P(Cuda, EqualityTest, testing::ValuesIn(Cases(kHeldUp)), NameOf);
+INSTANTIATE_TEST_SUITE_P(Cuda, GraphTest, testing::ValuesIn(Cases(kHeldUp)), NameOf);
+INSTANTIATE_TEST_SUITE_P(Cuda, PoisonTest, testing::ValuesIn(Cases(kPoisoned)), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cuda, CourseTest, testing::ValuesIn(Courses()), NameOf);
 
 TEST(CudaEqualityTest, NeedsADevice) {

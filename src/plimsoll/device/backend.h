@@ -29,11 +29,15 @@ std::string_view Name(Stream stream);
 using EventId = std::int32_t;
 using GraphId = std::int32_t;
 
+/// What poisoned memory holds: as a float of any kind, not a number.
+inline constexpr std::byte kPoison{0xff};
+
 /// What a backend can do at all.
 struct Capabilities {
   bool runs = true;              ///< Whether functions and copies are really run.
   bool host_addressable = true;  ///< Whether the program may dereference addresses in the arena.
   bool graphs = false;           ///< Whether commands can be kept, and issued again in one call.
+  bool poisons = false;          ///< Whether Discard() does anything.
 };
 
 /// Calls are made by one thread at a time. Calls that issue commands do not wait for them, but a
@@ -68,6 +72,10 @@ class Backend {
   virtual void CopyIn(std::byte* device, const std::byte* host, Bytes size_bytes) = 0;
   /// Issues a copy within device memory on kCompute; the ranges may overlap, as for memmove.
   virtual void Move(std::byte* to, const std::byte* from, Bytes size_bytes) = 0;
+  /// Says, in the order of the compute stream, that nobody needs what these bytes of device memory
+  /// hold. A backend that poisons fills them with kPoison: whoever reads them all the same is seen
+  /// to. It is a write like any other to whoever uses the bytes on another stream.
+  virtual void Discard(std::byte* /*device*/, Bytes /*size_bytes*/) noexcept {}
 
   /// Copies between device memory and memory of the program in the order of the compute stream;
   /// when they return, `data` may be given up, or is there. May be called by a function that Run()
@@ -86,12 +94,13 @@ class Backend {
   /// Blocks the calling thread until the event, or everything issued, has happened.
   virtual void Synchronize(EventId event) = 0;
   virtual void Synchronize() = 0;
-  /// Between these two, commands are not run but kept: Run(), copies, Record() and Wait() for
-  /// events that were recorded since BeginGraph(). No other call is made; functions launch what
-  /// they launch into the graph, and must not wait for the device. To whoever waits for it later,
-  /// an event that was recorded into a graph was never recorded. If anything fails, or the device
-  /// cannot keep what was issued, DeviceError is thrown, by EndGraph() at the latest, and there is
-  /// no graph; DropGraph() ends one that is not wanted. REQUIRES: capabilities().graphs.
+  /// Between these two, commands are not run but kept: Run(), copies, Discard(), Record() and
+  /// Wait() for events that were recorded since BeginGraph(). No other call is made; functions
+  /// launch what they launch into the graph, and must not wait for the device. To whoever waits for
+  /// it later, an event that was recorded into a graph was never recorded. If anything fails, or
+  /// the device cannot keep what was issued, DeviceError is thrown, by EndGraph() at the latest,
+  /// and there is no graph; DropGraph() ends one that is not wanted. REQUIRES:
+  /// capabilities().graphs.
   virtual void BeginGraph();
   virtual GraphId EndGraph();
   virtual void DropGraph() noexcept {}

@@ -326,6 +326,21 @@ TEST_P(BackendContractTest, MovesOverlappingRanges) {
   EXPECT_EQ(Read(up + 512, 3000), data);
 }
 
+TEST_P(BackendContractTest, WhatIsDiscardedIsPoisonedInTheOrderOfCompute) {
+  PLIMSOLL_SKIP_UNLESS_RUNS();
+  const Data data = Pattern(3000, 1);
+  std::byte* const memory = DeviceWith(data);
+  backend().Discard(memory + 500, 2000);
+  backend().Discard(memory, 0);
+  Data expected = data;
+  if (backend().capabilities().poisons) {
+    std::fill(expected.begin() + 500, expected.begin() + 2500, kPoison);
+  }
+  EXPECT_EQ(Read(memory, 3000), expected);
+  backend().Upload(memory, data.data(), 3000);
+  EXPECT_EQ(Read(memory, 3000), data);
+}
+
 TEST_P(BackendContractTest, SynchronizeWaitsForAllStreams) {
   PLIMSOLL_SKIP_UNLESS_RUNS();
   const Data data = Pattern(kMebibyte, 1);
@@ -394,6 +409,29 @@ TEST_P(BackendContractTest, AGraphDoesAgainWhatWasIssued) {
   backend().CopyOut(other, to, kMebibyte);
   backend().Synchronize();
   EXPECT_EQ(Data(other, other + kMebibyte), data);
+  backend().DestroyGraph(graph);
+}
+
+TEST_P(BackendContractTest, AGraphDiscardsEachTime) {
+  if (!backend().capabilities().graphs) GTEST_SKIP() << backend().name() << " keeps no graphs";
+  constexpr Bytes kHalf = kMebibyte / 2;
+  std::byte* const memory = Device(kMebibyte);
+  backend().BeginGraph();
+  // The second half is moved down, and no longer needed where it was.
+  backend().Move(memory, memory + kHalf, kHalf);
+  backend().Discard(memory + kHalf, kHalf);
+  const GraphId graph = backend().EndGraph();
+  for (std::uint64_t turn = 0; turn < 3; ++turn) {
+    const Data data = Pattern(kMebibyte, turn);
+    backend().Upload(memory, data.data(), kMebibyte);
+    backend().LaunchGraph(graph);
+    Data expected = data;
+    std::copy(data.begin() + kHalf, data.end(), expected.begin());
+    if (backend().capabilities().poisons) {
+      std::fill(expected.begin() + kHalf, expected.end(), kPoison);
+    }
+    EXPECT_EQ(Read(memory, kMebibyte), expected);
+  }
   backend().DestroyGraph(graph);
 }
 

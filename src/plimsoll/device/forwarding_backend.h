@@ -34,6 +34,9 @@ class ForwardingBackend : public Backend {
   void Move(std::byte* to, const std::byte* from, Bytes size_bytes) override {
     target_.Move(to, from, size_bytes);
   }
+  void Discard(std::byte* device, Bytes size_bytes) noexcept override {
+    target_.Discard(device, size_bytes);
+  }
   void Upload(std::byte* device, const void* data, Bytes size_bytes) override {
     target_.Upload(device, data, size_bytes);
   }

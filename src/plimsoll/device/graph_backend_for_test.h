@@ -47,6 +47,9 @@ class GraphBackend : public ForwardingBackend {
   void Move(std::byte* to, const std::byte* from, Bytes size_bytes) override {
     Issue([=, this] { target().Move(to, from, size_bytes); });
   }
+  void Discard(std::byte* device, Bytes size_bytes) noexcept override {
+    Issue([=, this] { target().Discard(device, size_bytes); });
+  }
   void Record(EventId event, Stream stream) override {
     Issue([=, this] { target().Record(event, stream); });
   }

@@ -143,6 +143,10 @@ void HostBackend::Move(std::byte* to, const std::byte* from, Bytes size_bytes) {
   if (size_bytes > 0) std::memmove(to, from, static_cast<std::size_t>(size_bytes));
 }
 
+void HostBackend::Discard(std::byte* device, Bytes size_bytes) noexcept {
+  if (options_.poison_on_free && size_bytes > 0) Fill(device, size_bytes);
+}
+
 void HostBackend::Upload(std::byte* device, const void* data, Bytes size_bytes) {
   if (size_bytes > 0) std::memcpy(device, data, static_cast<std::size_t>(size_bytes));
 }

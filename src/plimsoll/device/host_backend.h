@@ -23,7 +23,7 @@ struct HostOptions {
   double out_bytes_per_s = 0;
   double in_bytes_per_s = 0;
   Nanoseconds latency_ns = 0;  ///< Of every copy, before its first byte.
-  /// Fills device memory with kPoison when it is allocated and when it is freed, so that what was
+  /// Fills device memory with kPoison when it is allocated, freed and discarded, so that what was
   /// never written, or is no longer there, is seen to be wrong.
   bool poison_on_free = false;
   /// For tests: every copy is held up for a random time up to this, so that streams meet in orders
@@ -31,9 +31,6 @@ struct HostOptions {
   Nanoseconds jitter_ns = 0;
   std::uint64_t seed = 1;
 };
-
-/// What poisoned memory holds: as a float, a large negative number.
-inline constexpr std::byte kPoison{0xfa};
 
 /// Runs on the processor: device memory is memory of the host like any other, the compute stream is
 /// the calling thread, and each copy stream has a thread of its own.
@@ -55,7 +52,7 @@ class HostBackend final : public Backend {
   Bytes host_bytes() const;
 
   std::string_view name() const override { return "host"; }
-  Capabilities capabilities() const override { return {}; }
+  Capabilities capabilities() const override { return {.poisons = options_.poison_on_free}; }
 
   /// Also throws OutOfMemory for more than the machine has.
   std::byte* AllocateDevice(Bytes size_bytes) override;
@@ -68,6 +65,7 @@ class HostBackend final : public Backend {
   void CopyOut(std::byte* host, const std::byte* device, Bytes size_bytes) override;
   void CopyIn(std::byte* device, const std::byte* host, Bytes size_bytes) override;
   void Move(std::byte* to, const std::byte* from, Bytes size_bytes) override;
+  void Discard(std::byte* device, Bytes size_bytes) noexcept override;
   void Upload(std::byte* device, const void* data, Bytes size_bytes) override;
   void Download(void* data, const std::byte* device, Bytes size_bytes) override;
 

@@ -21,7 +21,7 @@ constexpr HostOptions kSlow{.out_bytes_per_s = 200.0 * kMebibyte,
                             .latency_ns = 10'000};
 
 struct HostBackendHolder {
-  HostBackend host;
+  HostBackend host{{.poison_on_free = true}};
 };
 
 BackendCase CaseOf(const char* name, const HostOptions& options, bool slow_copies) {

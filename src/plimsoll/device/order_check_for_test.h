@@ -46,6 +46,10 @@ class OrderCheckBackend final : public ForwardingBackend {
     Issue(Stream::kCompute, "move", {{to, size_bytes, true}, {from, size_bytes, false}});
     target().Move(to, from, size_bytes);
   }
+  void Discard(std::byte* device, Bytes size_bytes) noexcept override {
+    if (capabilities().poisons) Issue(Stream::kCompute, "discard", {{device, size_bytes, true}});
+    target().Discard(device, size_bytes);
+  }
   void Upload(std::byte* device, const void* data, Bytes size_bytes) override {
     Issue(Stream::kCompute, "upload", {{device, size_bytes, true}});
     target().Upload(device, data, size_bytes);

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -137,6 +139,50 @@ TEST(ManagedDeviceTest, DriftChangesNoNumber) {
   EXPECT_GT(drifts, 50);
   // How many depends on how long ops take.
   EXPECT_GT(replays, 5);
+}
+
+/// Looks at where a block was once it is freed, in both services.
+void ExpectPoisonOnceFreed(device::Backend* backend, bool steady) {
+  ManagedDevice device(backend, At(Bytes{1} << 16));
+  std::set<Service> services;
+  constexpr Bytes kSize = 1000;
+  const auto address = std::make_shared<std::byte*>();
+  const auto found = std::make_shared<std::vector<std::byte>>();
+  device.EndIteration("train");
+  for (int k = 0; k < 20; ++k) {
+    found->clear();
+    const Block a = device.Malloc(kSize);
+    const Block b = device.Malloc(kSize);
+    const auto exec = [&](const char* name, std::vector<Block> reads, std::vector<Block> writes,
+                          Function function) {
+      device.Exec({.name = name, .steady = steady}, reads, writes, std::move(function));
+    };
+    exec("make", {}, {a}, [address](const Launch& launch) {
+      *address = launch.writes[0];
+      std::memset(launch.writes[0], 7, kSize);
+    });
+    exec("use", {a}, {b},
+         [](const Launch& launch) { std::memcpy(launch.writes[0], launch.reads[0], kSize); });
+    device.Free(a);
+    exec("look", {b}, {}, [address, found](const Launch& launch) {
+      EXPECT_EQ(*launch.reads[0], std::byte{7});
+      found->assign(*address, *address + kSize);
+    });
+    exec("last", {b}, {}, [](const Launch&) {});
+    device.Free(b);
+    device.EndIteration("train");
+    services.insert(device.stats().service);
+    EXPECT_EQ(*found, std::vector<std::byte>(kSize, device::kPoison));
+  }
+  EXPECT_EQ(services, (std::set<Service>{Service::kRecording, Service::kPlanned}));
+  EXPECT_EQ(device.stats().graph_launches > 0, steady && backend->capabilities().graphs);
+}
+
+TEST(ManagedDeviceTest, WhatIsFreedIsPoisonedInTheArena) {
+  device::HostBackend host({.poison_on_free = true});
+  ExpectPoisonOnceFreed(&host, /*steady=*/false);
+  device::GraphBackend graphs(&host);
+  ExpectPoisonOnceFreed(&graphs, /*steady=*/true);
 }
 
 TEST(ManagedDeviceTest, BothServicesTogetherHoldTheLimitOfTheHost) {

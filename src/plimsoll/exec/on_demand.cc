@@ -84,15 +84,21 @@ void OnDemandMemory::AddOnSlab(Block block, Bytes size_bytes, std::byte* range) 
 
 void OnDemandMemory::Remove(Block block) {
   Entry& entry = At(block);
-  PLIMSOLL_CHECK(!entry.pinned, fmt::format("block {} is pinned", Number(block)));
   LeaveRoom(&entry);
-  ReleaseHost(&entry);
-  stats_.live_bytes -= entry.size_bytes;
-  entries_.erase(block);
+  Forget(&entry);
 }
 
 void OnDemandMemory::Clear() {
-  while (!entries_.empty()) Remove(entries_.begin()->first);
+  while (!entries_.empty()) Forget(&entries_.begin()->second);
+}
+
+void OnDemandMemory::Forget(Entry* entry) {
+  const Block block = entry->block;
+  PLIMSOLL_CHECK(!entry->pinned, fmt::format("block {} is pinned", Number(block)));
+  ReleaseRoom(entry);
+  ReleaseHost(entry);
+  stats_.live_bytes -= entry->size_bytes;
+  entries_.erase(block);
 }
 
 void OnDemandMemory::EnterRoom(Entry* entry, Bytes offset) {
@@ -110,6 +116,12 @@ void OnDemandMemory::Touch(Entry* entry) {
 }
 
 void OnDemandMemory::LeaveRoom(Entry* entry) {
+  // The last to use it was compute, or has been waited for; whoever comes next waits for compute.
+  if (entry->offset >= 0) backend_.Discard(AddressOf(*entry), entry->size_bytes);
+  ReleaseRoom(entry);
+}
+
+void OnDemandMemory::ReleaseRoom(Entry* entry) {
   if (entry->offset < 0) return;
   rooms_.Release(entry->offset);
   by_use_.erase(entry->last_use);

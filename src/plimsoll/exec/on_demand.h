@@ -85,7 +85,7 @@ class OnDemandMemory {
   void AddOnSlab(Block block, Bytes size_bytes, std::byte* range);
   /// Forgets a block and what it holds. REQUIRES: it is known and not pinned.
   void Remove(Block block);
-  /// Forgets all blocks. REQUIRES: nothing is pinned.
+  /// Forgets all blocks; what is on the device stays there. REQUIRES: nothing is pinned.
   void Clear();
 
   /// Brings the blocks of an op to the device and keeps them there until Unpin(). Written ones keep
@@ -137,6 +137,7 @@ class OnDemandMemory {
   };
 
   Entry& Insert(Block block, Bytes size_bytes);
+  void Forget(Entry* entry);
   Entry& At(Block block);
   const Entry& At(Block block) const;
   std::byte* AddressOf(const Entry& entry) const {
@@ -146,6 +147,8 @@ class OnDemandMemory {
   // Rooms. The first two note the room and its use.
   void EnterRoom(Entry* entry, Bytes offset);
   void Touch(Entry* entry);
+  void ReleaseRoom(Entry* entry);
+  // And what it holds is no longer needed there.
   void LeaveRoom(Entry* entry);
   void ReleaseHost(Entry* entry);
   // Moves a room and what it holds; returns false if another is in the way.

@@ -87,6 +87,10 @@ bool OnDemandMemory::Shift(Entry* entry, Bytes to) {
     stats_.moved_bytes += entry->size_bytes;
   }
   undo.Cancel();
+  // What it has left behind, above or below.
+  const Bytes end = from + entry->size_bytes;
+  const Bytes begin = to < from ? std::max(from, to + entry->size_bytes) : from;
+  backend_.Discard(base_ + begin, (to < from ? end : std::min(end, to)) - begin);
   entry->offset = to;
   stats_.peak_footprint_bytes = std::max(stats_.peak_footprint_bytes, rooms_.top_bytes());
   return true;

@@ -216,6 +216,8 @@ class CheckedMemory {
       if (!content.bytes) {
         memory_->Add(target.block, content.size_bytes);
       } else if (target.device_offset >= 0) {
+        // What is removed is poisoned.
+        std::copy(content.bytes->begin(), content.bytes->end(), arena_ + target.device_offset);
         memory_->AddAt(target.block, content.size_bytes, target.device_offset, target.host);
       } else {
         memory_->AddOnHost(target.block, content.size_bytes, target.host);

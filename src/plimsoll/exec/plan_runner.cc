@@ -48,6 +48,7 @@ PlanRunner::PlanRunner(const plan::Plan* plan)
 PlanRunner::~PlanRunner() {
   if (memory_.backend == nullptr) return;
   ForgetGraphs();
+  if (fence_ >= 0) memory_.backend->DestroyEvent(fence_);
   for (const device::EventId event : events_) memory_.backend->DestroyEvent(event);
   for (const device::EventId event : times_) memory_.backend->DestroyEvent(event);
 }
@@ -84,6 +85,9 @@ void PlanRunner::Enter(const PlanMemory& memory) {
   memory_ = memory;
   while (events_.size() < plan_.commands.size() * kEventLaps) {
     events_.push_back(memory_.backend->CreateUntimedEvent());
+  }
+  if (fence_ < 0 && memory_.backend->capabilities().poisons) {
+    fence_ = memory_.backend->CreateUntimedEvent();
   }
   held_events_.assign(events_.size(), 0);
   is_steady_.assign(original_.ops.size(), false);

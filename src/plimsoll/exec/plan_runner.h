@@ -151,10 +151,11 @@ class PlanRunner {
 
   /// A call of the backend.
   struct Call {
-    enum class Kind : std::uint8_t { kRun, kCopy, kRecord, kWait };
+    enum class Kind : std::uint8_t { kRun, kCopy, kRecord, kWait, kDiscard };
     Kind kind = Kind::kRun;
     plan::Queue queue = plan::Queue::kCompute;  // Where it is issued.
-    std::int32_t index = 0;  // The op to run, or the command to copy, record or wait for.
+    // The op to run, the command to copy, record or wait for, or the residency that is over.
+    std::int32_t index = 0;
     std::int64_t lap = 0;    // Of what is recorded or waited for.
     bool is_inside = false;  // Of a wait: what it waits for is held back, too.
     Function function{};
@@ -196,6 +197,7 @@ class PlanRunner {
   void IssueOp(plan::CommandIndex command, std::int64_t lap);
   void IssueCopy(plan::CommandIndex command, std::int64_t lap);
   void RunFunction(plan::OpIndex op, const Function& function, bool keeps);
+  void DiscardPlace(const plan::Residency& residency);
   device::EventId EventOf(plan::CommandIndex command, std::int64_t lap) const;
 
   void RecordTime(plan::CommandIndex command, std::int64_t lap, bool is_start);
@@ -204,6 +206,7 @@ class PlanRunner {
   void NoteOp(plan::OpIndex op);
   void NoteRecorded(plan::OpIndex source);
   void NoteCopy(const plan::Command& command);
+  void Discard(plan::ResidencyIndex residency);
   void EndIfOver(plan::ResidencyIndex residency);
   void Expire(plan::ResidencyIndex residency);
 
@@ -235,6 +238,7 @@ class PlanRunner {
   plan::OpIndex ops_done_ = 0;
   plan::Position reached_ = 0;  // Over all iterations: the program has called all before.
   std::vector<device::EventId> events_;
+  device::EventId fence_ = -1;  // Around what is discarded, if the backend poisons.
   std::vector<std::byte*> addresses_;
   std::vector<device::EventId> times_;  // By command: its start, its end; if ever measured.
   std::int64_t measured_lap_ = -1;

@@ -95,6 +95,12 @@ void PlanRunner::NoteCopy(const plan::Command& command) {
   EndIfOver(command.residency);
 }
 
+/// Nobody needs what is there any more, and nobody who comes next has been issued yet.
+void PlanRunner::Discard(ResidencyIndex index) {
+  if (rehearsing_ || fence_ < 0) return;
+  Issue({.kind = Call::Kind::kDiscard, .index = index});
+}
+
 /// A residency is over once its last op and its copy out, if it has one, have been issued; unless
 /// it is the last of its variable's.
 void PlanRunner::EndIfOver(ResidencyIndex index) {
@@ -104,6 +110,7 @@ void PlanRunner::EndIfOver(ResidencyIndex index) {
   if (!stay.used_up || (residency.copy_out >= 0 && !stay.saved)) return;
   stay.used_up = false;
   stay.saved = false;
+  Discard(index);
   // The next stay may have begun already, elsewhere.
   if (now_[At(residency.variable)].device_offset == residency.offset) Depart(residency.variable);
 }
@@ -113,6 +120,7 @@ void PlanRunner::Expire(ResidencyIndex index) {
   Stay& stay = stays_[At(index)];
   if (!std::exchange(stay.used_up, false)) return;
   stay.saved = false;
+  Discard(index);
   const plan::Residency& residency = plan_.residencies[At(index)];
   if (now_[At(residency.variable)].device_offset >= 0) Depart(residency.variable);
   now_[At(residency.variable)].host_offset = -1;

@@ -61,7 +61,23 @@ void PlanRunner::Perform(const Call& call, bool keeps) {
     case Call::Kind::kWait:
       memory_.backend->Wait(StreamOf(call.queue), EventOf(call.index, call.lap));
       break;
+    case Call::Kind::kDiscard:
+      DiscardPlace(plan_.residencies[At(call.index)]);
+      break;
   }
+}
+
+/// Behind the last op there, which is compute's, and the copy out; before whatever comes in.
+void PlanRunner::DiscardPlace(const plan::Residency& residency) {
+  device::Backend& backend = *memory_.backend;
+  if (residency.copy_out >= 0) {
+    backend.Record(fence_, device::Stream::kCopyOut);
+    backend.Wait(device::Stream::kCompute, fence_);
+  }
+  backend.Discard(memory_.arena + residency.offset,
+                  plan_.problem.variables[At(residency.variable)].size_bytes);
+  backend.Record(fence_, device::Stream::kCompute);
+  backend.Wait(device::Stream::kCopyIn, fence_);
 }
 
 void PlanRunner::RunFunction(plan::OpIndex index, const Function& function, bool keeps) {

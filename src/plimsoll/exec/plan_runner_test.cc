@@ -88,9 +88,9 @@ class Program {
 };
 
 /// Runs a plan for some iterations and a part of one, and looks at what is where then.
-void Follow(const Plan& plan, std::int64_t laps, OpIndex stop) {
+void Follow(const Plan& plan, std::int64_t laps, OpIndex stop, bool poisons) {
   const Problem& original = plan.rewriting ? plan.rewriting->original : plan.problem;
-  device::HostBackend host({.jitter_ns = 20'000, .seed = 3});
+  device::HostBackend host({.poison_on_free = poisons, .jitter_ns = 20'000, .seed = 3});
   device::OrderCheckBackend backend(&host);
   PlanRunner runner(&plan);
   std::byte* arena = backend.AllocateDevice(plan.footprint_bytes);
@@ -161,7 +161,7 @@ TEST(PlanRunnerTest, EveryOpFindsWhatItShould) {
     if (ReadsUndefined(original)) continue;
     ASSERT_TRUE(plan::CheckPlan(*plan).empty());
     const auto stop = static_cast<OpIndex>(random.Between(0, std::ssize(original.ops) - 1));
-    Follow(*plan, 3, stop);
+    Follow(*plan, 3, stop, /*poisons=*/random.OneIn(2));
     ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << plan::Dump(*plan);
     ++run;
   }
