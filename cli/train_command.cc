@@ -208,9 +208,26 @@ class Run {
     step.service = device_->stats().service;
     log_.Add(step);
     Show(step);
+    SayWhatIsMissing();
     const bool evaluates =
         options_.evaluate_every > 0 && trainee_->steps() % options_.evaluate_every == 0;
     if (evaluates) Evaluate();
+  }
+
+  /// Of host memory, once, and again when it is known what that costs.
+  void SayWhatIsMissing() {
+    const std::optional<exec::HostShortage> shortage = Shortage();
+    if (!shortage) return;
+    std::string notice = exec::Describe(*shortage);
+    if (notice == notice_) return;
+    line_.End();
+    fmt::print(stderr, "plimsoll: {}\n", notice);
+    notice_ = std::move(notice);
+  }
+
+  std::optional<exec::HostShortage> Shortage() const {
+    if (managed_ == nullptr) return std::nullopt;
+    return managed_->host_shortage();
   }
 
   void Evaluate() {
@@ -342,6 +359,7 @@ class Run {
                  {"peak_load_bytes", trainee_->peak_bytes()},
                  {"peak_footprint_bytes", stats.peak_footprint_bytes},
                  {"host_bytes", stats.host_bytes},
+                 {"host_shortage", ToJson(Shortage())},
                  {"predicted_ms", ToJson(PredictedMs())},
                  {"overhead_predicted", ToJson(PredictedOverhead(served()))},
                  {"overhead_measured", ToJson(log_.MeasuredOverhead(served()))},
@@ -363,6 +381,18 @@ class Run {
     return json;
   }
 
+  static Json ToJson(const std::optional<exec::HostShortage>& shortage) {
+    if (!shortage) return nullptr;
+    const auto ms = [](Nanoseconds ns) {
+      return ns == 0 ? Json(nullptr) : Json(static_cast<double>(ns) / 1e6);
+    };
+    return {{"asked_bytes", shortage->asked_bytes},
+            {"got_bytes", shortage->got_bytes},
+            {"replans", shortage->replans},
+            {"lost_plan_ms", ms(shortage->lost_plan_ns)},
+            {"present_plan_ms", ms(shortage->present_plan_ns)}};
+  }
+
   static Json ToJson(const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
   }
@@ -376,6 +406,7 @@ class Run {
   exec::ManagedDevice* managed_ = nullptr;
   std::unique_ptr<Trainee> trainee_;  // Goes before its device.
   LiveLine line_;
+  std::string notice_;  // The last that was said.
   TrainLog log_;
   Json evaluations_ = Json::array();
 };

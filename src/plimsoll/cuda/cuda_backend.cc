@@ -134,8 +134,8 @@ std::byte* CudaBackend::AllocateHost(Bytes size_bytes) {
     cudaGetLastError();
     throw OutOfMemory(
         size_bytes, 0,
-        fmt::format("so much host memory cannot be pinned ({}); give --host-limit, or "
-                    "raise the limit of locked memory",
+        fmt::format("so much host memory cannot be pinned ({}); raise the limit of locked memory, "
+                    "or that of the device, or use a smaller batch",
                     cudaGetErrorName(status)));
   }
   return static_cast<std::byte*>(memory);

@@ -71,7 +71,23 @@ std::byte* FaultBackend::AllocateDevice(Bytes size_bytes) {
 
 std::byte* FaultBackend::AllocateHost(Bytes size_bytes) {
   if (Fails(FaultyCall::kAllocateHost)) throw OutOfMemory(size_bytes, 0, kReason);
-  return target().AllocateHost(size_bytes);
+  if (size_bytes > most_host_bytes_ - host_bytes_) {
+    ++faults_;
+    throw OutOfMemory(size_bytes, most_host_bytes_ - host_bytes_, kReason);
+  }
+  std::byte* const memory = target().AllocateHost(size_bytes);
+  host_.emplace(memory, size_bytes);
+  host_bytes_ += size_bytes;
+  return memory;
+}
+
+void FaultBackend::FreeHost(std::byte* memory) noexcept {
+  const auto found = host_.find(memory);
+  if (found != host_.end()) {
+    host_bytes_ -= found->second;
+    host_.erase(found);
+  }
+  target().FreeHost(memory);
 }
 
 void FaultBackend::CopyOut(std::byte* host, const std::byte* device, Bytes size_bytes) {

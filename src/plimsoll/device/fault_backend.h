@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "plimsoll/device/forwarding_backend.h"
 
@@ -37,6 +38,8 @@ class FaultBackend final : public ForwardingBackend {
   /// Replaces the fault that is set, if any.
   void Fail(const Fault& fault) { fault_ = fault; }
   void FailNothing() { fault_.reset(); }
+  /// From here on there is no more host memory than this, all allocations together.
+  void LimitHost(Bytes most_bytes) { most_host_bytes_ = most_bytes; }
   /// Sleeps up to `longest_ns` before every copy and every wait from now on; 0 for no longer.
   void Delay(Nanoseconds longest_ns, std::uint64_t seed);
 
@@ -47,6 +50,7 @@ class FaultBackend final : public ForwardingBackend {
 
   std::byte* AllocateDevice(Bytes size_bytes) override;
   std::byte* AllocateHost(Bytes size_bytes) override;
+  void FreeHost(std::byte* memory) noexcept override;
   void CopyOut(std::byte* host, const std::byte* device, Bytes size_bytes) override;
   void CopyIn(std::byte* device, const std::byte* host, Bytes size_bytes) override;
   void Move(std::byte* to, const std::byte* from, Bytes size_bytes) override;
@@ -63,6 +67,9 @@ class FaultBackend final : public ForwardingBackend {
   void Pause();
 
   std::optional<Fault> fault_;
+  Bytes most_host_bytes_ = kMaxBytes;
+  Bytes host_bytes_ = 0;
+  std::unordered_map<std::byte*, Bytes> host_;  // From address to size.
   std::array<std::int64_t, kFaultyCalls> calls_{};
   std::int64_t faults_ = 0;
   std::string pending_;  // The call whose late failure has not been thrown yet.

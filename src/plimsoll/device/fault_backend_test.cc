@@ -101,6 +101,19 @@ TEST_F(FaultBackendTest, ThrowsTypedErrorsAndChangesNothing) {
   EXPECT_EQ(null_.counts().copies_in, 0);
 }
 
+TEST_F(FaultBackendTest, HasNoMoreHostMemoryThanItsLimit) {
+  backend_.LimitHost(1000);
+  std::byte* const a = backend_.AllocateHost(600);
+  EXPECT_THROW(backend_.AllocateHost(401), OutOfMemory);
+  std::byte* const b = backend_.AllocateHost(400);
+  EXPECT_THROW(backend_.AllocateHost(1), OutOfMemory);
+  backend_.FreeHost(a);
+  backend_.FreeHost(backend_.AllocateHost(600));
+  backend_.FreeHost(b);
+  EXPECT_EQ(backend_.faults(), 2);
+  EXPECT_EQ(null_.counts().host_bytes, 0);
+}
+
 TEST_F(FaultBackendTest, FailsLateAndOnce) {
   backend_.Fail({.call = FaultyCall::kCopyOut, .nth = 1, .late = true});
   const EventId event = backend_.CreateEvent();

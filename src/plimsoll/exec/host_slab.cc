@@ -76,22 +76,64 @@ HostSlab::Chunk& HostSlab::Grow(Bytes size_bytes, std::byte** address) {
                     "batch",
                     FormatBytes(limit_bytes_), FormatBytes(used_bytes_)));
   }
-  Bytes chunk_bytes = std::min(std::max(size_bytes, chunk_bytes_), left_bytes);
+  const auto add = [&]() -> Chunk& {
+    const Bytes most_bytes = std::max(size_bytes, chunk_bytes_);
+    return AddChunk(std::min(most_bytes, limit_bytes_ - reserved_bytes_), size_bytes, address);
+  };
   try {
-    *address = backend_.AllocateHost(chunk_bytes);
+    return add();
   } catch (const OutOfMemory&) {
-    // What is needed now may be had where a whole chunk is not.
-    if (chunk_bytes == size_bytes) throw;
-    chunk_bytes = size_bytes;
-    *address = backend_.AllocateHost(chunk_bytes);
+    if (!Trim()) throw;
+    return add();
   }
-  reserved_bytes_ += chunk_bytes;
-  return chunks_.emplace(*address, Chunk{FreeSpace(chunk_bytes), chunk_bytes}).first->second;
 }
 
-void HostSlab::Trim() {
+HostSlab::Chunk& HostSlab::AddChunk(Bytes most_bytes, Bytes least_bytes, std::byte** address) {
+  Bytes size_bytes = most_bytes;
+  for (;;) {
+    try {
+      *address = backend_.AllocateHost(size_bytes);
+      break;
+    } catch (const OutOfMemory&) {
+      was_refused_ = true;
+      if (size_bytes <= least_bytes) throw;
+      size_bytes = std::max(size_bytes - (size_bytes + 3) / 4, least_bytes);
+    }
+  }
+  if (size_bytes < most_bytes) {
+    chunk_bytes_ = std::min(chunk_bytes_, size_bytes);
+    if (most_bytes > refused_bytes_) {
+      refused_bytes_ = most_bytes;
+      got_bytes_ = size_bytes;
+    }
+  }
+  reserved_bytes_ += size_bytes;
+  return chunks_.emplace(*address, Chunk{FreeSpace(size_bytes), size_bytes}).first->second;
+}
+
+Bytes HostSlab::Offer(Bytes most_bytes) {
+  Bytes free_bytes = 0;
+  for (const auto& [address, chunk] : chunks_) {
+    const bool empty = chunk.space.blocks().empty();
+    const Bytes hole = chunk.space.largest_hole_bytes();
+    // A hole between ranges may begin at any byte.
+    free_bytes = std::max(free_bytes, empty ? hole : hole - std::min(hole, kDefaultAlignment));
+  }
+  const Bytes asked_bytes = std::min(most_bytes, limit_bytes_ - reserved_bytes_);
+  // A slab of a thousandth is of no use.
+  const Bytes least_bytes = std::max(free_bytes, asked_bytes / 1024) + 1;
+  if (asked_bytes < least_bytes) return std::min(free_bytes, most_bytes);
+  try {
+    std::byte* address = nullptr;
+    return AddChunk(asked_bytes, least_bytes, &address).size_bytes;
+  } catch (const OutOfMemory&) {
+    return free_bytes;
+  }
+}
+
+bool HostSlab::Trim() {
   const auto empty = [](const auto& chunk) { return chunk.second.space.blocks().empty(); };
-  if (std::none_of(chunks_.begin(), chunks_.end(), empty)) return;
+  if (std::none_of(chunks_.begin(), chunks_.end(), empty)) return false;
   backend_.Synchronize();
   for (auto chunk = chunks_.begin(); chunk != chunks_.end();) {
     if (!empty(*chunk)) {
@@ -102,6 +144,7 @@ void HostSlab::Trim() {
     reserved_bytes_ -= chunk->second.size_bytes;
     chunk = chunks_.erase(chunk);
   }
+  return true;
 }
 
 }  // namespace plimsoll::exec

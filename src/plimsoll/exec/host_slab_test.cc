@@ -42,7 +42,8 @@ TEST(HostSlabTest, GivesEverythingBack) {
     std::byte* const a = slab.Take(5000);
     std::byte* const b = slab.Take(100);
     slab.Release(a);
-    slab.Trim();
+    EXPECT_TRUE(slab.Trim());
+    EXPECT_FALSE(slab.Trim());
     EXPECT_EQ(slab.reserved_bytes(), 4096);
     EXPECT_EQ(backend.counts().host_bytes, 4096);
     slab.Release(b);
@@ -79,13 +80,68 @@ TEST(HostSlabTest, TakesWhatItNeedsWhereAWholeChunkIsNotToBeHad) {
   NullBackend null;
   FaultBackend backend(&null);
   HostSlab slab(&backend, kMaxBytes, 4096);
-  backend.Fail({.call = FaultyCall::kAllocateHost, .nth = 1});
-  slab.Release(slab.Take(1000));
-  EXPECT_EQ(slab.reserved_bytes(), 1000);
-  backend.Fail({.call = FaultyCall::kAllocateHost, .nth = 3, .for_ever = true});
-  EXPECT_THROW((void)slab.Take(2000), OutOfMemory);
+  EXPECT_FALSE(slab.was_refused());
+  // 3072, 2304, 1728 and 1296 are too much; what comes then is too little.
+  backend.LimitHost(1200);
+  slab.Release(slab.Take(1100));
+  EXPECT_EQ(slab.reserved_bytes(), 1100);
+  EXPECT_TRUE(slab.was_refused());
+  EXPECT_EQ(slab.refused_bytes(), 4096);
+  EXPECT_EQ(slab.got_bytes(), 1100);
+  EXPECT_THROW((void)slab.Take(5000), OutOfMemory);
   EXPECT_EQ(slab.used_bytes(), 0);
-  slab.Release(slab.Take(1000));
+  EXPECT_EQ(slab.refused_bytes(), 4096) << "nothing was had in the place of 5000";
+  slab.Release(slab.Take(1100));
+  // Not beside the chunk that is there, but in its place.
+  slab.Release(slab.Take(1200));
+}
+
+TEST(HostSlabTest, AsksForLessWhereAWholeChunkIsNotToBeHad) {
+  NullBackend null;
+  FaultBackend backend(&null);
+  HostSlab slab(&backend, kMaxBytes, 4096);
+  backend.Fail({.call = FaultyCall::kAllocateHost, .nth = 1});
+  std::byte* const a = slab.Take(1000);
+  EXPECT_EQ(slab.reserved_bytes(), 3072);
+  // From here on, for no more than that.
+  std::byte* const b = slab.Take(2500);
+  EXPECT_EQ(slab.reserved_bytes(), 6144);
+  EXPECT_EQ(slab.refused_bytes(), 4096);
+  EXPECT_EQ(slab.got_bytes(), 3072);
+  slab.Release(a);
+  slab.Release(b);
+}
+
+TEST(HostSlabTest, OffersTheLargestRangeThatCanBeHad) {
+  NullBackend null;
+  FaultBackend backend(&null);
+  HostSlab slab(&backend, kMaxBytes, 4096);
+  std::byte* const a = slab.Take(2000);
+  backend.LimitHost(30'000);
+  // 30000 are too much beside the chunk that is there.
+  EXPECT_EQ(slab.Offer(40'000), 22'500);
+  EXPECT_EQ(slab.reserved_bytes(), 26'596);
+  // It is there now, whatever else is asked for.
+  EXPECT_EQ(slab.Offer(40'000), 22'500);
+  EXPECT_EQ(slab.Offer(10'000), 10'000);
+  std::byte* const b = slab.Take(22'500);
+  const Bytes rest = slab.Offer(40'000);
+  EXPECT_GT(rest, (30'000 - 26'596) * 3 / 4);
+  slab.Release(slab.Take(rest));
+  slab.Release(a);
+  slab.Release(b);
+  EXPECT_EQ(slab.refused_bytes(), 40'000);
+}
+
+TEST(HostSlabTest, OffersNoMoreThanItsLimit) {
+  NullBackend backend;
+  HostSlab slab(&backend, 10'000, 4096);
+  std::byte* const a = slab.Take(4000);
+  EXPECT_EQ(slab.Offer(8000), 5904);
+  EXPECT_EQ(slab.Offer(0), 0);
+  EXPECT_EQ(slab.refused_bytes(), 0);
+  slab.Release(slab.Take(5904));
+  slab.Release(a);
 }
 
 TEST(HostSlabTest, KeepsPartsOfARange) {

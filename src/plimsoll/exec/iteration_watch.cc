@@ -287,6 +287,13 @@ void IterationWatch::NoteHit(Pattern* pattern) {
 
 void IterationWatch::NoteMiss(Pattern* pattern) { ++pattern->misses; }
 
+void IterationWatch::PlanAgain(Pattern* pattern, Bytes host_limit_bytes) {
+  Bytes& limit_bytes = options_.planning.host_limit_bytes;
+  limit_bytes = std::min(limit_bytes, host_limit_bytes);
+  pattern->PlanAgain(options_.planning, options_.plan_at_once);
+  ++plans_made_;
+}
+
 void IterationWatch::AwaitPlans() {
   for (const auto& pattern : patterns_) pattern->Await();
 }

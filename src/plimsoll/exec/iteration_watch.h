@@ -67,6 +67,9 @@ class IterationWatch {
   /// Say that an iteration came as expected, or that it did not.
   void NoteHit(Pattern* pattern);
   void NoteMiss(Pattern* pattern);
+  /// Plans an iteration again for so much host memory; what is planned later is for no more.
+  /// REQUIRES: its plan is ready, and nobody runs it.
+  void PlanAgain(Pattern* pattern, Bytes host_limit_bytes);
   /// Waits for plans in the making.
   void AwaitPlans();
 
@@ -90,7 +93,7 @@ class IterationWatch {
   std::shared_ptr<Pattern> Add(std::uint64_t hash, const std::string& tag);
   void Remember(std::uint64_t hash);
 
-  const WatchOptions options_;
+  WatchOptions options_;
   std::map<Block, Bytes> live_;
   Recorder recorder_;
   bool marked_ = false;

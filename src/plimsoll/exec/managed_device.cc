@@ -30,6 +30,14 @@ Bytes ChunkBytes(Bytes host_limit_bytes) {
                                        : std::min(host_limit_bytes, 1024 * kMebibyte);
 }
 
+/// Of an iteration, by its plan.
+Nanoseconds PredictedNs(const Pattern& pattern) {
+  return pattern.predicted().iteration_ns / pattern.steps().problem.laps;
+}
+
+/// For lack of host memory: of one iteration.
+constexpr std::int64_t kMostPlans = 4;
+
 std::int64_t Number(Block block) { return static_cast<std::int64_t>(block); }
 
 }  // namespace
@@ -279,10 +287,8 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
     TakeSlab(entry);
     memory_->Arrange(TargetsOf(entry));
   } catch (const OutOfMemory& error) {
-    // Everything is somewhere: service on demand goes on, slower, but right. What does not fit into
-    // host memory that is empty never will; else the plan may be tried again.
-    if (slab_ == nullptr && host_slab_->used_bytes() == 0) entry.pattern->GiveUp(error.what());
-    watch_.NoteMiss(entry.pattern.get());
+    // Everything is somewhere: service on demand goes on, slower, but right.
+    PutOff(entry.pattern.get(), error.what());
     return;
   } catch (const DeviceError&) {
     broken_ = true;
@@ -300,17 +306,13 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
   broken_ = false;
   served_ = std::move(entry.pattern);
   follower_ = std::move(entry.follower);
+  if (served_->hash() == short_of_memory_) shortage_.present_plan_ns = PredictedNs(*served_);
   stats_.service = Service::kPlanned;
   stats_.peak_footprint_bytes = std::max(stats_.peak_footprint_bytes, plan.footprint_bytes);
 }
 
 /// Takes the host memory that the plan needs.
 void ManagedDevice::TakeSlab(const IterationWatch::Entry& entry) {
-  if (slab_ != nullptr) {
-    // An attempt to begin a plan has failed and may have left contents there.
-    memory_->Settle();
-    host_slab_->Release(std::exchange(slab_, nullptr));
-  }
   const Bytes size_bytes = entry.pattern->plan().host_bytes;
   if (size_bytes == 0) return;
   try {
@@ -328,6 +330,40 @@ void ManagedDevice::TakeSlab(const IterationWatch::Entry& entry) {
     memory_->ReleaseCopies();
     slab_ = host_slab_->Take(size_bytes);
   }
+}
+
+/// Of a plan that cannot begin for lack of host memory. Where the backend has refused some, the
+/// iteration is planned again for less.
+void ManagedDevice::PutOff(Pattern* pattern, const std::string& reason) {
+  const Bytes needed_bytes = pattern->plan().host_bytes;
+  const bool had_slab = slab_ != nullptr;
+  if (had_slab) memory_->TakeOver(std::exchange(slab_, nullptr));
+  if (host_slab_->was_refused() && needed_bytes > 0) {
+    // If the slab was there, there was no room besides for what changes places.
+    const Bytes got_bytes = had_slab ? needed_bytes / 2 : host_slab_->Offer(needed_bytes);
+    if (got_bytes < needed_bytes && pattern->times_planned() < kMostPlans) {
+      if (needed_bytes > shortage_.asked_bytes) {
+        shortage_.asked_bytes = needed_bytes;
+        shortage_.lost_plan_ns = PredictedNs(*pattern);
+        short_of_memory_ = pattern->hash();
+      }
+      if (short_of_memory_ == pattern->hash()) shortage_.present_plan_ns = 0;
+      shortage_.got_bytes = got_bytes;
+      ++shortage_.replans;
+      watch_.PlanAgain(pattern, got_bytes);
+      return;
+    }
+  }
+  // What does not fit into host memory that is empty never will; else the plan may be tried again.
+  if (!had_slab && host_slab_->used_bytes() == 0) pattern->GiveUp(reason);
+  watch_.NoteMiss(pattern);
+}
+
+std::optional<HostShortage> ManagedDevice::host_shortage() const {
+  if (shortage_.replans > 0) return shortage_;
+  if (host_slab_->refused_bytes() == 0) return std::nullopt;
+  return HostShortage{.asked_bytes = host_slab_->refused_bytes(),
+                      .got_bytes = host_slab_->got_bytes()};
 }
 
 /// Where the plan wants what lives across the beginning of the iteration.

@@ -12,6 +12,7 @@
 
 #include "plimsoll/device/backend.h"
 #include "plimsoll/exec/device.h"
+#include "plimsoll/exec/host_shortage.h"
 #include "plimsoll/exec/iteration_watch.h"
 #include "plimsoll/exec/on_demand.h"
 
@@ -40,6 +41,9 @@ struct ManagedOptions {
 /// When planned service begins, what lives across the beginning of the iteration is moved to its
 /// planned place; from then on every call is served by the plan (plan_runner.h). At a call that
 /// does not match, whatever the plan has dropped is made again, and service goes on on demand.
+///
+/// Where the backend does not have the host memory that a plan needs, it is asked for less, and the
+/// iteration planned again for what it has.
 class ManagedDevice final : public Device {
  public:
   /// Keeps a reference to the backend, which outlives it. Throws OutOfMemory if there is no room
@@ -67,6 +71,8 @@ class ManagedDevice final : public Device {
   const IterationWatch& watch() const { return watch_; }
   /// Why planned service was last left; empty if it never was.
   const std::string& last_drift() const { return last_drift_; }
+  /// What host memory was missing, and what came of it; nothing if none was.
+  std::optional<HostShortage> host_shortage() const;
   /// Takes the times of all commands of the next iteration that is served by a plan from its
   /// beginning; does nothing while service is on demand. Nothing if that has not come to its end.
   void MeasureNextIteration();
@@ -101,6 +107,7 @@ class ManagedDevice final : public Device {
   void Enter(IterationWatch::Entry entry);
   std::vector<Target> TargetsOf(const IterationWatch::Entry& entry);
   void TakeSlab(const IterationWatch::Entry& entry);
+  void PutOff(Pattern* pattern, const std::string& reason);
   void Leave();
   void Drift(std::string reason);
   std::vector<Block> TakeBack(const std::vector<Whereabouts>& contents);
@@ -130,6 +137,8 @@ class ManagedDevice final : public Device {
   bool called_ = false;         // Whether an op was run since the last mark.
   bool broken_ = false;         // Contents are lost.
   std::optional<sim::Timeline> measured_;
+  HostShortage shortage_;                         // Of plans,
+  std::optional<std::uint64_t> short_of_memory_;  // of which that of this hash asked for most.
   DeviceStats stats_;
 };
 

@@ -177,6 +177,103 @@ TEST_P(ManagedDeviceFaultTest, NoNumberIsWrongForOneWhoAsksAgain) {
   }
 }
 
+/// Trains without drift but at the end.
+std::vector<std::uint64_t> TrainSteadily(Device* device, const ToyOptions& toy) {
+  std::vector<std::uint64_t> results;
+  ToyNetwork network(device, toy);
+  if (toy.marks) device->EndIteration("train");
+  for (int k = 0; k < 12; ++k) results.push_back(network.Step(ToyStep{}));
+  network.Finish();
+  return results;
+}
+
+TEST(HostShortageTest, TrainingGoesOnWithTheHostMemoryThatThereIs) {
+  int planned_again = 0;
+  int planned_for_less = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const ToyOptions toy{.seed = seed, .layers = 12, .marks = seed % 2 == 0};
+    device::HostBackend plain_backend;
+    PlainDevice plain(&plain_backend);
+    const std::vector<std::uint64_t> reference = TrainSteadily(&plain, toy);
+    const Bytes peak = plain.stats().peak_live_bytes;
+    for (const int percent : {90, 80, 70, 60, 30}) {
+      SCOPED_TRACE(testing::Message() << percent << " %, seed " << seed);
+      device::HostBackend host({.poison_on_free = true});
+      device::FaultBackend backend(&host);
+      backend.LimitHost(peak * percent / 100);
+      try {
+        ManagedDevice device(&backend, Options(peak / 2));
+        EXPECT_EQ(TrainSteadily(&device, toy), reference);
+        const std::optional<HostShortage> shortage = device.host_shortage();
+        // Recording asks for a whole chunk.
+        ASSERT_TRUE(shortage.has_value());
+        EXPECT_GT(shortage->asked_bytes, shortage->got_bytes);
+        EXPECT_LE(shortage->got_bytes, peak * percent / 100);
+        if (shortage->replans == 0) continue;
+        ++planned_again;
+        EXPECT_GT(shortage->lost_plan_ns, 0);
+        EXPECT_EQ(device.stats().plans_made, 1 + shortage->replans);
+        const bool planned = device.stats().planned_iterations > 0;
+        EXPECT_EQ(planned, shortage->present_plan_ns > 0);
+        planned_for_less += planned ? 1 : 0;
+      } catch (const OutOfMemory&) {
+        // Not even what does not fit on the device at a time has room.
+        EXPECT_LT(percent, 70);
+      }
+      EXPECT_EQ(host.device_bytes(), 0);
+      EXPECT_EQ(host.host_bytes(), 0);
+    }
+  }
+  // How many depends on how long ops take.
+  EXPECT_GT(planned_again, 1);
+  EXPECT_GT(planned_for_less, 0);
+}
+
+TEST(HostShortageTest, RecordingGoesOnInASmallerSlab) {
+  device::HostBackend host;
+  device::FaultBackend backend(&host);
+  backend.LimitHost(Bytes{1} << 20);
+  ManagedDevice device(&backend, Options(Bytes{5} << 16));
+  EXPECT_EQ(device.host_shortage(), std::nullopt);
+  // Two of three fit.
+  std::vector<Block> blocks;
+  for (int k = 0; k < 3; ++k) blocks.push_back(device.Malloc(Bytes{1} << 17));
+  for (int turn = 0; turn < 4; ++turn) {
+    for (int k = 0; k < 3; ++k) {
+      const int content = 3 * turn + k;
+      device.Write(blocks[static_cast<std::size_t>(k)], &content, sizeof content);
+    }
+    for (int k = 0; k < 3; ++k) {
+      int found = 0;
+      device.Read(blocks[static_cast<std::size_t>(k)], &found, sizeof found);
+      EXPECT_EQ(found, 3 * turn + k);
+    }
+  }
+  for (const Block block : blocks) device.Free(block);
+  const std::optional<HostShortage> shortage = device.host_shortage();
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_EQ(shortage->asked_bytes, Bytes{64} << 20);
+  EXPECT_GT(shortage->got_bytes, Bytes{3} << 18);
+  EXPECT_EQ(shortage->replans, 0);
+}
+
+TEST(HostShortageTest, SaysWhatItCosts) {
+  EXPECT_EQ(Describe({.asked_bytes = Bytes{64} << 20, .got_bytes = Bytes{16} << 20}),
+            "of 64.00 MiB of host memory 16.00 MiB could be had; what leaves the device goes there "
+            "in smaller pieces");
+  HostShortage shortage{.asked_bytes = Bytes{4} << 30,
+                        .got_bytes = Bytes{3} << 30,
+                        .replans = 1,
+                        .lost_plan_ns = 10'000'000};
+  EXPECT_EQ(Describe(shortage),
+            "of 4.00 GiB of host memory 3.00 GiB could be had; planned again for that, on demand "
+            "until a plan fits");
+  shortage.present_plan_ns = 12'500'000;
+  EXPECT_EQ(Describe(shortage),
+            "of 4.00 GiB of host memory 3.00 GiB could be had; planned again for that: 12.5 ms an "
+            "iteration instead of 10.0 ms");
+}
+
 INSTANTIATE_TEST_SUITE_P(Calls, ManagedDeviceFaultTest,
                          testing::Values(FaultyCall::kAllocateDevice, FaultyCall::kAllocateHost,
                                          FaultyCall::kCopyOut, FaultyCall::kCopyIn,

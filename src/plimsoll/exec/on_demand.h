@@ -105,6 +105,9 @@ class OnDemandMemory {
   void Arrange(std::span<const Target> targets);
   /// Moves what is in host memory of callers into the slab, so that they may give it up.
   void Settle();
+  /// Gives back a range of the slab that targets were in, but for what is there: that is the
+  /// blocks' own from here on. REQUIRES: no other host memory of callers is in use.
+  void TakeOver(std::byte* range);
   /// Gives ranges of the slab back whose content is on the device too: they are only there to save
   /// copies. Returns whether there were any.
   bool ReleaseCopies();

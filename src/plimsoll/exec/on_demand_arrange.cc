@@ -40,6 +40,15 @@ void OnDemandMemory::Settle() {
   Unborrow({});
 }
 
+void OnDemandMemory::TakeOver(std::byte* range) {
+  std::vector<HostSlab::Part> parts;
+  for (auto& [block, entry] : entries_) {
+    if (!std::exchange(entry.borrowed, false)) continue;
+    parts.push_back({entry.host - range, entry.size_bytes});
+  }
+  slab_.Split(range, parts);
+}
+
 void OnDemandMemory::Unborrow(const Wanted& wanted) {
   // Where targets are, contents of others may be: callers use their memory again.
   for (auto& [block, entry] : entries_) {

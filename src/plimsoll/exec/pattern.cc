@@ -72,6 +72,13 @@ void Pattern::Plan(const PlanningOptions& options, bool wait) {
 
 void Pattern::Plan(Steps steps, const PlanningOptions& options, bool wait) {
   steps_ = std::make_unique<Steps>(std::move(steps));
+  BeginToPlan(options, wait);
+}
+
+void Pattern::PlanAgain(const PlanningOptions& options, bool wait) { BeginToPlan(options, wait); }
+
+void Pattern::BeginToPlan(const PlanningOptions& options, bool wait) {
+  ++times_planned_;
   const planners::Planner* planner = planners::FindPlanner(options.planner);
   if (planner == nullptr) throw Error(fmt::format("there is no planner {}", options.planner));
   planners::PlannerOptions asked;
@@ -110,13 +117,17 @@ Pattern::State Pattern::state() {
     GiveUp(error.what());
     return state_;
   }
-  outcome_ = std::move(made.outcome);
-  if (outcome_.plan) {
+  if (made.outcome.plan) {
+    runner_.reset();
+    outcome_ = std::move(made.outcome);
     runner_ = std::make_unique<PlanRunner>(&*outcome_.plan);
     state_ = State::kReady;
   } else {
-    GiveUp(fmt::format("no plan fits: {} bytes are needed at position {}",
-                       outcome_.misfit.needed_bytes, outcome_.misfit.position));
+    const plan::Misfit& misfit = made.outcome.misfit;
+    GiveUp(misfit.host ? fmt::format("no plan fits: {} bytes of host memory are needed",
+                                     misfit.needed_bytes)
+                       : fmt::format("no plan fits: {} bytes are needed at position {}",
+                                     misfit.needed_bytes, misfit.position));
   }
   return state_;
 }

@@ -46,9 +46,13 @@ class Pattern {
   /// be cut out of it.
   void Plan(const PlanningOptions& options, bool wait);
   void Plan(Steps steps, const PlanningOptions& options, bool wait);
+  /// Plans the same steps with other options. The plan that is there stays until the new one is.
+  /// REQUIRES: it is ready, and nobody runs it.
+  void PlanAgain(const PlanningOptions& options, bool wait);
   /// The same steps from another recording, in which blocks have other numbers. Returns false, and
   /// changes nothing, if they are not the same.
   [[nodiscard]] bool Rename(Steps steps);
+  std::int64_t times_planned() const { return times_planned_; }
   /// Waits until it is no longer being planned.
   void Await();
 
@@ -83,10 +87,13 @@ class Pattern {
     planners::Outcome outcome;
   };
 
+  void BeginToPlan(const PlanningOptions& options, bool wait);
+
   const std::uint64_t hash_;
   const std::string tag_;
   State state_ = State::kCounting;
   std::int64_t seen_ = 0;
+  std::int64_t times_planned_ = 0;
   trace::Trace iteration_;
   std::vector<std::string> plain_names_;
   std::unique_ptr<Steps> steps_;
