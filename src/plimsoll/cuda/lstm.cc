@@ -17,7 +17,6 @@ namespace {
 using nn::ElementType;
 using nn::OpSpec;
 using nn::Refuse;
-using nn::Shape;
 
 const float* Read(const exec::Launch& launch, std::size_t i) {
   return reinterpret_cast<const float*>(launch.reads[i]);
@@ -182,21 +181,9 @@ nn::Kernel PrepareBackward(const LstmSizes& sizes, Handles* handles) {
           }};
 }
 
-LstmSizes SizesOf(const OpSpec& spec) {
-  RequireRank(spec, spec.reads[0], 3);
-  RequireRank(spec, spec.reads[2], 2);
-  const Shape& x = spec.reads[0].shape;
-  const std::int64_t hidden = spec.reads[2].shape[1];
-  RequireShape(spec, spec.reads[1], {4 * hidden, x[2]});
-  RequireShape(spec, spec.reads[2], {4 * hidden, hidden});
-  return {.sequences = x[0], .length = x[1], .inputs = x[2], .hidden = hidden};
-}
-
 }  // namespace
 
 nn::Kernel PrepareLstm(const OpSpec& spec, Handles* handles) {
-  const bool forward = spec.kind == nn::OpKind::kLstmForward;
-  RequireOperands(spec, forward ? 4 : 7, forward ? 1 : 4, forward ? 3 : 4);
   for (const auto* list : {&spec.reads, &spec.writes}) {
     for (const nn::Tensor& tensor : *list) {
       if (tensor.type == ElementType::kBfloat16) {
@@ -205,23 +192,9 @@ nn::Kernel PrepareLstm(const OpSpec& spec, Handles* handles) {
       RequireType(spec, tensor, ElementType::kFloat);
     }
   }
-  const LstmSizes sizes = SizesOf(spec);
-  const Shape y = {sizes.sequences, sizes.length, sizes.hidden};
-  const Shape gates = {sizes.sequences, sizes.length, sizes.gates()};
-  if (forward) {
-    if (spec.writes.size() == 2) Refuse(spec, "gates and cells are both there, or neither");
-    const bool kept = spec.writes.size() == 3;
-    RequireCount(spec, spec.reads[3], sizes.gates());
-    RequireShape(spec, spec.writes[0], y);
-    if (kept) RequireShape(spec, spec.writes[1], gates);
-    if (kept) RequireShape(spec, spec.writes[2], y);
-    return PrepareForward(spec, sizes, handles);
-  }
-  RequireShape(spec, spec.reads[4], gates);
-  for (const std::size_t i : {3, 5, 6}) RequireShape(spec, spec.reads[i], y);
-  for (std::size_t i = 0; i < 3; ++i) RequireShape(spec, spec.writes[i], spec.reads[i].shape);
-  RequireCount(spec, spec.writes[3], sizes.gates());
-  return PrepareBackward(sizes, handles);
+  const LstmSizes sizes = nn::SizesOfLstm(spec);
+  return spec.kind == nn::OpKind::kLstmForward ? PrepareForward(spec, sizes, handles)
+                                               : PrepareBackward(sizes, handles);
 }
 
 }  // namespace plimsoll::cuda

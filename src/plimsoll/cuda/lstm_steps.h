@@ -3,18 +3,12 @@
 
 #include <cstdint>
 
+#include "plimsoll/nn/lstm_sizes.h"
+
 /// What an LSTM does element by element in one step of all sequences.
 namespace plimsoll::cuda {
 
-struct LstmSizes {
-  std::int64_t sequences = 0;
-  std::int64_t length = 0;
-  std::int64_t inputs = 0;
-  std::int64_t hidden = 0;
-
-  std::int64_t rows() const { return sequences * length; }
-  std::int64_t gates() const { return 4 * hidden; }
-};
+using nn::LstmSizes;
 
 /// Of [n, t, ...] each: gates hold sums before and i f g o afterwards.
 void LstmStep(const LstmSizes& sizes, std::int64_t time, const float* bias, float* gates,

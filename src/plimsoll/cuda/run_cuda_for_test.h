@@ -129,62 +129,28 @@ inline std::vector<Data> RunHow(How how, nn::KernelLibrary& library, const nn::O
                                 const std::vector<Data>& reads, const Memory& memory,
                                 const nn::StepScalars& scalars) {
   const nn::Kernel kernel = library.Prepare(spec);
-  std::vector<CudaTestBlock> blocks;
-  blocks.reserve(reads.size() + spec.writes.size() + 2);
-  std::vector<std::byte*> read_pointers;
-  std::vector<std::byte*> write_pointers;
-  std::vector<std::size_t> written;
-  for (const Data& data : reads) {
-    blocks.emplace_back(data.size(), memory);
-    read_pointers.push_back(blocks.back().begin());
-  }
-  const auto fill = [&] {
-    for (std::size_t i = 0; i < reads.size(); ++i) blocks[i].Fill(reads[i]);
-  };
-  fill();
-  for (std::size_t i = 0; i < spec.writes.size(); ++i) {
-    std::size_t block = blocks.size();
-    for (const auto& [read, write] : memory.shared) {
-      if (write == i) block = read;
-    }
-    if (block == blocks.size()) {
-      blocks.emplace_back(static_cast<std::size_t>(spec.writes[i].size_bytes()), memory);
-    }
-    written.push_back(block);
-    write_pointers.push_back(blocks[block].begin());
-  }
-  if (kernel.workspace_bytes > 0) {
-    blocks.emplace_back(static_cast<std::size_t>(kernel.workspace_bytes), memory);
-    write_pointers.push_back(blocks.back().begin());
-  }
+  nn::onednn::OpBlocks<CudaTestBlock> blocks(spec, kernel.workspace_bytes, reads, memory);
   const CudaTestStream stream;
-  exec::Launch launch{
-      .reads = read_pointers, .writes = write_pointers, .native_stream = stream.get()};
-  Check(cudaDeviceSynchronize(), "what was filled");
+  exec::Launch launch = blocks.launch();
+  launch.native_stream = stream.get();
   if (how == How::kPlain) {
+    Check(cudaDeviceSynchronize(), "what was filled");
     kernel.run(launch, scalars);
     stream.Wait();
-  } else {
-    Data constants(sizeof(scalars));
-    std::memcpy(constants.data(), &scalars, sizeof(scalars));
-    blocks.emplace_back(constants.size(), memory);
-    blocks.back().Fill(constants);
-    launch.constants = blocks.back().begin();
-    const nn::StepScalars wrong{.seed = ~scalars.seed, .learning_rate = -7, .step = 1234567};
-    Check(cudaDeviceSynchronize(), "what was filled");
-    RunAsGraph(
-        stream, [&] { kernel.run(launch, wrong); },
-        [&] {
-          fill();
-          Check(cudaDeviceSynchronize(), "what was filled");
-        });
+    return blocks.Results();
   }
-  for (const CudaTestBlock& block : blocks) {
-    EXPECT_TRUE(block.Intact()) << nn::Name(spec.kind) << " wrote beyond a block";
-  }
-  std::vector<Data> results;
-  for (const std::size_t block : written) results.push_back(blocks[block].Content());
-  return results;
+  std::byte* const constants = blocks.Add(sizeof(scalars));
+  Check(cudaMemcpy(constants, &scalars, sizeof(scalars), cudaMemcpyHostToDevice), "cudaMemcpy");
+  launch.constants = constants;
+  const nn::StepScalars wrong{.seed = ~scalars.seed, .learning_rate = -7, .step = 1234567};
+  Check(cudaDeviceSynchronize(), "what was filled");
+  RunAsGraph(
+      stream, [&] { kernel.run(launch, wrong); },
+      [&] {
+        blocks.Fill();
+        Check(cudaDeviceSynchronize(), "what was filled");
+      });
+  return blocks.Results();
 }
 
 /// Runs an op, and returns what it wrote.

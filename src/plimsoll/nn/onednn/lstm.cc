@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "plimsoll/nn/lstm_sizes.h"
 #include "plimsoll/nn/onednn/columns.h"
 #include "plimsoll/nn/onednn/gemm.h"
 #include "plimsoll/nn/onednn/kernels.h"
 #include "plimsoll/nn/onednn/loops.h"
 #include "plimsoll/nn/onednn/vector_math.h"
-#include "plimsoll/nn/op_check.h"
 
 /// An LSTM over whole sequences, from zero states. What does not depend on the step before is one
 /// product for all steps.
 namespace plimsoll::nn::onednn {
 namespace {
 
-struct Sizes {
-  std::int64_t sequences = 0;
-  std::int64_t length = 0;
-  std::int64_t inputs = 0;
-  std::int64_t hidden = 0;
+struct Sizes : LstmSizes {
   Partition partition;  ///< Of sequences.
-
-  std::int64_t rows() const { return sequences * length; }
-  std::int64_t gates() const { return 4 * hidden; }
 };
 
 /// One step of one sequence: gates hold sums on entry, and i f g o on exit.
@@ -157,35 +150,13 @@ void RunBackward(const BackwardSpace& space, const exec::Launch& launch) {
        {Read(launch, 3), sizes.hidden}, false, Write(launch, 2), sizes.hidden);
 }
 
-Sizes SizesOf(const OpSpec& spec) {
-  RequireRank(spec, spec.reads[0], 3);
-  RequireRank(spec, spec.reads[2], 2);
-  const Shape& x = spec.reads[0].shape;
-  const std::int64_t hidden = spec.reads[2].shape[1];
-  RequireShape(spec, spec.reads[1], {4 * hidden, x[2]});
-  RequireShape(spec, spec.reads[2], {4 * hidden, hidden});
-  return {.sequences = x[0],
-          .length = x[1],
-          .inputs = x[2],
-          .hidden = hidden,
-          .partition = Cut(x[0], kLeastFloats / 16 / hidden + 1)};
-}
-
 }  // namespace
 
 Kernel PrepareLstm(const OpSpec& spec) {
-  const bool forward = spec.kind == OpKind::kLstmForward;
-  RequireOperands(spec, forward ? 4 : 7, forward ? 1 : 4, forward ? 3 : 4);
-  const Sizes sizes = SizesOf(spec);
-  const Shape y = {sizes.sequences, sizes.length, sizes.hidden};
-  const Shape gates = {sizes.sequences, sizes.length, sizes.gates()};
-  if (forward) {
-    if (spec.writes.size() == 2) Refuse(spec, "gates and cells are both there, or neither");
+  const LstmSizes shape = SizesOfLstm(spec);
+  const Sizes sizes{shape, Cut(shape.sequences, kLeastFloats / 16 / shape.hidden + 1)};
+  if (spec.kind == OpKind::kLstmForward) {
     const bool kept = spec.writes.size() == 3;
-    RequireCount(spec, spec.reads[3], sizes.gates());
-    RequireShape(spec, spec.writes[0], y);
-    if (kept) RequireShape(spec, spec.writes[1], gates);
-    if (kept) RequireShape(spec, spec.writes[2], y);
     const std::int64_t floats =
         sizes.hidden + (kept ? 0 : sizes.rows() * (sizes.gates() + sizes.hidden));
     return {.workspace_bytes = floats * 4,
@@ -193,10 +164,6 @@ Kernel PrepareLstm(const OpSpec& spec) {
               RunForward(sizes, kept, launch);
             }};
   }
-  RequireShape(spec, spec.reads[4], gates);
-  for (const std::size_t i : {3, 5, 6}) RequireShape(spec, spec.reads[i], y);
-  for (std::size_t i = 0; i < 3; ++i) RequireShape(spec, spec.writes[i], spec.reads[i].shape);
-  RequireCount(spec, spec.writes[3], sizes.gates());
   const BackwardSpace space{ColumnSums(CutColumns(sizes.rows(), sizes.gates())), sizes};
   return {
       .workspace_bytes = space.workspace_bytes(),

@@ -72,17 +72,18 @@ struct Memory {
 class TestBlock {
  public:
   TestBlock(std::size_t size, const Memory& memory)
-      : storage_(size + 64 * (memory.shift + 3)), size_(size) {
+      : storage_(size + 64 * (memory.shift + 3)), size_(size), poison_(memory.poison) {
     const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
     begin_ = storage_.data() + (128 - address % 128) % 128 + 64 * memory.shift;
-    std::memset(storage_.data(), memory.poison, storage_.size());
+    std::memset(storage_.data(), poison_, storage_.size());
   }
   std::byte* begin() const { return begin_; }
+  void Fill(const Data& data) const { std::memcpy(begin_, data.data(), data.size()); }
   Data Content() const { return {begin_, begin_ + size_}; }
   /// Whether nothing beyond the block was written.
-  bool Intact(unsigned char poison) const {
+  bool Intact() const {
     for (const std::byte* at = begin_ + size_; at < storage_.data() + storage_.size(); ++at) {
-      if (*at != std::byte{poison}) return false;
+      if (*at != std::byte{poison_}) return false;
     }
     return true;
   }
@@ -90,45 +91,65 @@ class TestBlock {
  private:
   std::vector<std::byte> storage_;
   std::size_t size_;
+  unsigned char poison_;
   std::byte* begin_ = nullptr;
+};
+
+/// The blocks of an op, of any device: what it reads, what it writes, its workspace.
+template <typename Block>
+class OpBlocks {
+ public:
+  OpBlocks(const OpSpec& spec, Bytes workspace_bytes, const std::vector<Data>& reads,
+           const Memory& memory)
+      : spec_(spec), memory_(memory), contents_(reads) {
+    for (const Data& data : contents_) reads_.push_back(Add(data.size()));
+    Fill();
+    for (std::size_t i = 0; i < spec.writes.size(); ++i) {
+      std::size_t block = blocks_.size();
+      for (const auto& [read, write] : memory.shared) {
+        if (write == i) block = read;
+      }
+      if (block == blocks_.size()) Add(static_cast<std::size_t>(spec.writes[i].size_bytes()));
+      written_.push_back(block);
+      writes_.push_back(blocks_[block].begin());
+    }
+    if (workspace_bytes > 0) writes_.push_back(Add(static_cast<std::size_t>(workspace_bytes)));
+  }
+
+  /// Another block; returns its address.
+  std::byte* Add(std::size_t size) { return blocks_.emplace_back(size, memory_).begin(); }
+  /// Makes what is read as it was in the beginning.
+  void Fill() const {
+    for (std::size_t i = 0; i < contents_.size(); ++i) blocks_[i].Fill(contents_[i]);
+  }
+  exec::Launch launch() const { return {.reads = reads_, .writes = writes_}; }
+  /// What was written. Expects that it was written in the right places only.
+  std::vector<Data> Results() const {
+    for (const Block& block : blocks_) {
+      EXPECT_TRUE(block.Intact()) << Name(spec_.kind) << " wrote beyond a block";
+    }
+    std::vector<Data> results;
+    for (const std::size_t block : written_) results.push_back(blocks_[block].Content());
+    return results;
+  }
+
+ private:
+  const OpSpec& spec_;
+  const Memory& memory_;
+  const std::vector<Data>& contents_;
+  std::vector<Block> blocks_;  // First what is read.
+  std::vector<std::byte*> reads_;
+  std::vector<std::byte*> writes_;
+  std::vector<std::size_t> written_;  // By output: its block.
 };
 
 /// Runs an op, and returns what it wrote.
 inline std::vector<Data> RunOp(const OpSpec& spec, const std::vector<Data>& reads,
                                const Memory& memory = {}, const StepScalars& scalars = {}) {
   const Kernel kernel = Library().Prepare(spec);
-  std::vector<TestBlock> blocks;
-  blocks.reserve(reads.size() + spec.writes.size() + 1);
-  std::vector<std::byte*> read_pointers;
-  std::vector<std::byte*> write_pointers;
-  std::vector<std::size_t> written;
-  for (const Data& data : reads) {
-    blocks.emplace_back(data.size(), memory);
-    std::memcpy(blocks.back().begin(), data.data(), data.size());
-    read_pointers.push_back(blocks.back().begin());
-  }
-  for (std::size_t i = 0; i < spec.writes.size(); ++i) {
-    std::size_t block = blocks.size();
-    for (const auto& [read, write] : memory.shared) {
-      if (write == i) block = read;
-    }
-    if (block == blocks.size()) {
-      blocks.emplace_back(static_cast<std::size_t>(spec.writes[i].size_bytes()), memory);
-    }
-    written.push_back(block);
-    write_pointers.push_back(blocks[block].begin());
-  }
-  if (kernel.workspace_bytes > 0) {
-    blocks.emplace_back(static_cast<std::size_t>(kernel.workspace_bytes), memory);
-    write_pointers.push_back(blocks.back().begin());
-  }
-  kernel.run({.reads = read_pointers, .writes = write_pointers}, scalars);
-  for (const TestBlock& block : blocks) {
-    EXPECT_TRUE(block.Intact(memory.poison)) << Name(spec.kind) << " wrote beyond a block";
-  }
-  std::vector<Data> results;
-  for (const std::size_t block : written) results.push_back(blocks[block].Content());
-  return results;
+  const OpBlocks<TestBlock> blocks(spec, kernel.workspace_bytes, reads, memory);
+  kernel.run(blocks.launch(), scalars);
+  return blocks.Results();
 }
 
 /// Runs an op, checks that neither memory nor a second run changes a bit of what it writes, and
