@@ -75,7 +75,7 @@ class Run {
       : options_(options),
         planner_(ParsePlanner("--planner", options.planner)),
         open_(OpenTrainingDevice(options.device)),
-        trainee_(OpenTrainee(options.model, options.trainee, open_)) {
+        trainee_(OpenTrainee(options.model, HowToTrain(), open_)) {
     CheckOutputs();
     SettleTrainingDevice(&open_);
     SetLimits();
@@ -99,6 +99,14 @@ class Run {
   }
 
  private:
+  /// With a limit, ops are measured by themselves on a GPU: beside copies, and with what they need
+  /// just arrived, they take longer there.
+  TraineeOptions HowToTrain() const {
+    TraineeOptions trainee = options_.trainee;
+    trainee.profiles = open_.is_gpu && options_.limit && !options_.plain;
+    return trainee;
+  }
+
   /// On a GPU a limit in bytes is one on all that the process takes of the card; one in percent is
   /// of the network's own peak. Without a limit there is an arena of that size there, and a little
   /// more: allocating block by block would be slow.

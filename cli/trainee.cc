@@ -7,6 +7,7 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/nn/checkpoint.h"
 #include "plimsoll/nn/data.h"
+#include "plimsoll/nn/profile.h"
 #include "plimsoll/nn/record.h"
 
 namespace plimsoll::cli {
@@ -15,13 +16,15 @@ namespace {
 class NetworkTrainee final : public Trainee {
  public:
   NetworkTrainee(const ModelSettings& settings, const TraineeOptions& options,
-                 nn::KernelLibrary* library)
+                 const TrainingDevice& device)
       : model_(ReadModel(settings)),
         options_(options),
-        library_(*library),
+        library_(*device.library),
+        profiler_(device.backend.get()),
         data_(nn::OpenData(options.data, model_.network, model_.data, options.seed)) {
     model_.keeps_batch = options.keeps_batch;
-    const nn::Program program = LowerModel(model_, library);
+    const nn::Program program = LowerModel(model_, &library_);
+    if (options.profiles) Measure(program);
     peak_bytes_ = nn::Measure(program).peak;
     largest_op_ = FindLargestOp(nn::Record(program, model_.name, /*iterations=*/1));
   }
@@ -43,6 +46,7 @@ class NetworkTrainee final : public Trainee {
     train.learning_rate = options_.learning_rate;
     train.seed = options_.seed;
     train.keeps_batch = options_.keeps_batch;
+    train.profiler = &profiler_;
     trainer_ = std::make_unique<nn::Trainer>(device, &library_, model_.network, train);
   }
   void Prepare() override {
@@ -69,9 +73,18 @@ class NetworkTrainee final : public Trainee {
   void Save(const std::string& path) override { nn::SaveCheckpoint(path, trainer_.get()); }
 
  private:
+  void Measure(const nn::Program& program) {
+    try {
+      nn::Profile(program, &profiler_);
+    } catch (const OutOfMemory&) {
+      // What is too large to be measured by itself is measured as it runs.
+    }
+  }
+
   ModelInput model_;
   const TraineeOptions options_;
   nn::KernelLibrary& library_;
+  nn::Profiler profiler_;
   const std::unique_ptr<nn::Dataset> data_;
   Bytes peak_bytes_ = 0;
   LargestOp largest_op_;
@@ -124,7 +137,7 @@ class KMeansTrainee final : public Trainee {
 std::unique_ptr<Trainee> OpenTrainee(const ModelSettings& model, const TraineeOptions& options,
                                      const TrainingDevice& device) {
   if (model.model != kKMeansName) {
-    return std::make_unique<NetworkTrainee>(model, options, device.library.get());
+    return std::make_unique<NetworkTrainee>(model, options, device);
   }
   if (device.is_gpu) throw Error("k-means runs on the host only; train it with --device host");
   return std::make_unique<KMeansTrainee>(model, options);

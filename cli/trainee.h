@@ -49,6 +49,9 @@ struct TraineeOptions {
   float learning_rate = 0.05F;
   std::uint64_t seed = 1;
   bool keeps_batch = false;  ///< One batch, which stays on the device.
+  /// Whether ops are measured one by one at first, so that plans need not rely on what they take
+  /// while memory is served on demand.
+  bool profiles = false;
 };
 
 /// Kernels are those of the device, which outlives the trainee. Throws CLI::ValidationError for an

@@ -46,8 +46,10 @@ struct OpInfo {
   std::string_view name;
   trace::Phase phase = trace::Phase::kForward;
   trace::OpTraits traits{};
-  /// How long it is expected to take, for devices that run nothing; measured otherwise.
+  /// How long it is expected to take, for devices that run nothing, and for all if it has been
+  /// measured before; else it is measured as it runs.
   Nanoseconds expected_ns = 0;
+  bool is_measured = false;
   /// Whether the function, given the same addresses, has the device do the same each time: it holds
   /// nothing that changes from one iteration to the next, and waits for nothing. On a device that
   /// keeps graphs it may then be called once, and what it launched be launched again for every op

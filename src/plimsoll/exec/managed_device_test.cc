@@ -261,6 +261,26 @@ TEST(ManagedDeviceTest, PlansAreMadeWhileTheProgramGoesOn) {
   EXPECT_EQ(device.served()->plan().planner, "joint");
 }
 
+TEST(ManagedDeviceTest, WhatHasBeenMeasuredIsNotMeasuredAgain) {
+  device::HostBackend backend;
+  ManagedDevice device(&backend, At(1 << 20));
+  const Block block = device.Malloc(4096);
+  constexpr Nanoseconds kKnown = 123'456'789'000;  // No op here takes two minutes.
+  const std::vector<Block> written = {block};
+  for (int k = 0; k < 6; ++k) {
+    const auto touch = [](const Launch& launch) { *launch.writes[0] = std::byte{1}; };
+    device.Exec({.name = "known", .expected_ns = kKnown, .is_measured = true}, {}, written, touch);
+    device.Exec({.name = "expected", .expected_ns = kKnown}, {}, written, touch);
+    device.EndIteration();
+  }
+  ASSERT_NE(device.served(), nullptr);
+  const std::vector<plan::Op>& ops = device.served()->plan().problem.ops;
+  ASSERT_EQ(ops.size(), 2U);
+  EXPECT_EQ(ops[0].duration_ns, kKnown);
+  EXPECT_LT(ops[1].duration_ns, kKnown / 2);
+  device.Free(block);
+}
+
 TEST(ManagedDeviceTest, RefusesWhatCanNeverBe) {
   device::HostBackend backend;
   EXPECT_THROW(ManagedDevice(&backend, At(0)), Error);

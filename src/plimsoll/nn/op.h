@@ -166,6 +166,7 @@ struct Kernel {
   /// Empty in a library that runs nothing. Stays valid as long as anybody holds a copy.
   std::function<void(const exec::Launch&, const StepScalars&)> run;
   Nanoseconds expected_ns = 0;  ///< 0 if unknown.
+  bool is_measured = false;     ///< As in exec::OpInfo.
   bool steady = false;          ///< As in exec::OpInfo.
 };
 

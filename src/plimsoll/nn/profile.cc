@@ -157,13 +157,26 @@ Nanoseconds Profiler::Measure(const ProgramOp& op) {
   OpSpec spec = Normalize(op.spec);
   const std::vector<std::int32_t> shared = ListShared(op);
   std::vector<Known>& bucket = known_[HashOf(spec)];
-  for (const Known& known : bucket) {
-    if (known.spec == spec && known.shared == shared) return known.time_ns;
-  }
-  const Nanoseconds time_ns = Run(op, shared);
+  if (const Nanoseconds known = FindIn(bucket, spec, shared); known > 0) return known;
+  // At least a nanosecond: 0 is unknown.
+  const Nanoseconds time_ns = std::max<Nanoseconds>(1, Run(op, shared));
   bucket.push_back({std::move(spec), shared, time_ns});
   ++measured_;
   return time_ns;
+}
+
+Nanoseconds Profiler::Find(const ProgramOp& op) const {
+  const OpSpec spec = Normalize(op.spec);
+  const auto bucket = known_.find(HashOf(spec));
+  return bucket == known_.end() ? 0 : FindIn(bucket->second, spec, ListShared(op));
+}
+
+Nanoseconds Profiler::FindIn(const std::vector<Known>& bucket, const OpSpec& spec,
+                             const std::vector<std::int32_t>& shared) {
+  for (const Known& known : bucket) {
+    if (known.spec == spec && known.shared == shared) return known.time_ns;
+  }
+  return 0;
 }
 
 Nanoseconds Profiler::Run(const ProgramOp& op, const std::vector<std::int32_t>& shared) {
@@ -208,6 +221,15 @@ std::vector<Nanoseconds> Profile(const Program& program, Profiler* profiler) {
   times.reserve(program.ops.size());
   for (const ProgramOp& op : program.ops) times.push_back(profiler->Measure(op));
   return times;
+}
+
+void SetKnownTimes(const Profiler& profiler, Program* program) {
+  for (ProgramOp& op : program->ops) {
+    const Nanoseconds time_ns = profiler.Find(op);
+    if (time_ns == 0) continue;
+    op.kernel.expected_ns = time_ns;
+    op.kernel.is_measured = true;
+  }
 }
 
 void SetTimes(const std::vector<Nanoseconds>& times, Program* program) {

@@ -30,6 +30,8 @@ class Profiler {
   /// nothing, takes the time that its kernel expects. Throws OutOfMemory if its operands alone are
   /// too large, and what the kernel throws; nothing stays allocated then.
   Nanoseconds Measure(const ProgramOp& op);
+  /// Returns how long an op takes that has been measured; 0 if it has not.
+  Nanoseconds Find(const ProgramOp& op) const;
 
   /// How many different ops have been measured.
   std::int64_t measured() const { return measured_; }
@@ -43,6 +45,8 @@ class Profiler {
     Nanoseconds time_ns = 0;
   };
 
+  static Nanoseconds FindIn(const std::vector<Known>& bucket, const OpSpec& spec,
+                            const std::vector<std::int32_t>& shared);
   Nanoseconds Run(const ProgramOp& op, const std::vector<std::int32_t>& shared);
 
   device::Backend& backend_;
@@ -54,6 +58,9 @@ class Profiler {
 
 /// Returns the time of every op of a program, in their order.
 std::vector<Nanoseconds> Profile(const Program& program, Profiler* profiler);
+
+/// Makes what has been measured the times that the program's kernels are known to take.
+void SetKnownTimes(const Profiler& profiler, Program* program);
 
 /// Makes these the times that the program's kernels expect: what Record() then writes. REQUIRES: a
 /// time for each op.

@@ -73,6 +73,19 @@ TEST(ProfileTest, TimesGoIntoTheTrace) {
   EXPECT_EQ(sum, std::accumulate(times.begin(), times.end(), Nanoseconds{0}));
 }
 
+TEST(ProfileTest, WhatHasBeenMeasuredIsKnown) {
+  const std::unique_ptr<KernelLibrary> library = MakeOneDnnLibrary();
+  Program program = LowerSmall("lenet", library.get());
+  device::HostBackend backend;
+  Profiler profiler(&backend, {.repeats = 1});
+  EXPECT_EQ(profiler.Find(program.ops[0]), 0);
+  const Nanoseconds time_ns = profiler.Measure(program.ops[0]);
+  SetKnownTimes(profiler, &program);
+  EXPECT_EQ(program.ops[0].kernel.expected_ns, time_ns);
+  EXPECT_TRUE(program.ops[0].kernel.is_measured);
+  EXPECT_FALSE(program.ops[1].kernel.is_measured) << "it was not asked for";
+}
+
 TEST(ProfileTest, WhatDoesNotRunTakesTheTimeThatIsExpected) {
   NullLibrary null(FindMachineSpeed("host"));
   const Program program = LowerSmall("lenet", &null);
@@ -85,7 +98,7 @@ TEST(ProfileTest, WhatDoesNotRunTakesTheTimeThatIsExpected) {
 }
 
 TEST(ProfileTest, FusedOpsAndGroupsAreMeasuredToo) {
-  FusingLibrary library;
+  FusingLibrary library(/*fuses=*/true, /*group=*/5, /*checks=*/false);
   const Program program = LowerSmall("resnet20", &library);
   device::HostBackend backend;
   Profiler profiler(&backend, {.repeats = 1});

@@ -55,6 +55,7 @@ void Execute(exec::Device* device, const ProgramOp& op, const StepScalars& scala
                 .phase = op.phase,
                 .traits = TraitsOf(op.spec.kind),
                 .expected_ns = op.kernel.expected_ns,
+                .is_measured = op.kernel.is_measured,
                 .steady = op.kernel.steady},
                reads, writes, std::move(function));
 }

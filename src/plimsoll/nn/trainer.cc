@@ -154,6 +154,7 @@ const Program& Trainer::Find(std::int64_t batch, bool train, std::vector<bool> b
                            .keeps_batch = options_.keeps_batch,
                            .active_branches = branches};
   Program program = Lower(network_, lowering, &library_);
+  if (options_.profiler != nullptr) SetKnownTimes(*options_.profiler, &program);
   programs_.push_front({batch, train, std::move(branches), std::move(program)});
   if (programs_.size() > kMaxPrograms) programs_.pop_back();
   return programs_.front().program;

@@ -12,6 +12,7 @@
 #include "plimsoll/exec/device.h"
 #include "plimsoll/nn/batch.h"
 #include "plimsoll/nn/lowering.h"
+#include "plimsoll/nn/profile.h"
 #include "plimsoll/nn/runner.h"
 
 namespace plimsoll::nn {
@@ -38,6 +39,9 @@ struct TrainOptions {
   /// Whether the batch of the first step stays on the device, and is that of all steps: for
   /// measuring the device alone.
   bool keeps_batch = false;
+  /// What it has measured, ops are known to take: a device then does not measure them as they run.
+  /// If there is one, it outlives the trainer.
+  const Profiler* profiler = nullptr;
   /// Whether branches are left out at random, where a network has them.
   bool stochastic_depth = true;
 };
