@@ -47,7 +47,8 @@ std::vector<EqualityCase> Courses() {
 class PoisonTest : public EqualityTest {};
 
 TEST_P(PoisonTest, WhatIsFreedIsNeverRead) {
-  const int planned = Compare({60}, {}) + Compare({90}, {.sees_gradients = false});
+  // Above its peak, every network has a plan.
+  const int planned = Compare({60}, {}) + Compare({110, 90}, {.sees_gradients = false});
   EXPECT_GE(planned, network_.branches.empty() ? 1 : 0);
 }
 

@@ -62,36 +62,49 @@ std::int64_t CountIndexed(const OpSpec& spec) {
 
 using Random = std::mt19937_64;
 
-/// Content for an operand. Floats are positive and near one, so that roots and logarithms of them
-/// exist and nothing overflows, however often an op runs in place.
-std::vector<std::byte> MakeContent(const OpSpec& spec, const Tensor& tensor, Random* random) {
-  constexpr std::size_t kTile = 1 << 16;
-  const auto size = static_cast<std::size_t>(tensor.size_bytes());
-  std::vector<std::byte> content(size);
-  const std::size_t tile = std::min(size, kTile);
-  if (tensor.type == ElementType::kFloat) {
-    std::uniform_real_distribution<float> value(0.5F, 1.5F);
-    std::vector<float> values(tile / sizeof(float));
-    for (float& x : values) x = value(*random);
-    std::memcpy(content.data(), values.data(), values.size() * sizeof(float));
-  } else if (tensor.type == ElementType::kBfloat16) {
-    std::uniform_real_distribution<float> value(0.5F, 1.5F);
-    std::vector<std::uint16_t> values(tile / sizeof(std::uint16_t));
-    for (std::uint16_t& x : values) x = ToBfloat16(value(*random));
-    std::memcpy(content.data(), values.data(), values.size() * sizeof(std::uint16_t));
-  } else if (tensor.type == ElementType::kInt) {
-    std::uniform_int_distribution<std::int32_t> value(
-        0, static_cast<std::int32_t>(std::max<std::int64_t>(CountIndexed(spec), 1) - 1));
-    std::vector<std::int32_t> values(tile / sizeof(std::int32_t));
-    for (std::int32_t& x : values) x = value(*random);
-    std::memcpy(content.data(), values.data(), values.size() * sizeof(std::int32_t));
-  } else {
-    for (std::size_t i = 0; i < tile; ++i) content[i] = static_cast<std::byte>((*random)() & 0xffU);
+/// The content of an operand, of which more is the same over again. Floats are positive and near
+/// one, so that roots and logarithms of them exist and nothing overflows, however often an op runs
+/// in place.
+std::vector<std::byte> MakeTile(const OpSpec& spec, const Tensor& tensor, Random* random) {
+  constexpr Bytes kTile = 1 << 16;
+  std::vector<std::byte> tile(static_cast<std::size_t>(std::min(tensor.size_bytes(), kTile)));
+  const auto fill = [&]<typename T>(T, auto make) {
+    for (std::size_t at = 0; at + sizeof(T) <= tile.size(); at += sizeof(T)) {
+      const T value = make();
+      std::memcpy(tile.data() + at, &value, sizeof(T));
+    }
+  };
+  std::uniform_real_distribution<float> near_one(0.5F, 1.5F);
+  switch (tensor.type) {
+    case ElementType::kFloat:
+      fill(float{}, [&] { return near_one(*random); });
+      break;
+    case ElementType::kBfloat16:
+      fill(std::uint16_t{}, [&] { return ToBfloat16(near_one(*random)); });
+      break;
+    case ElementType::kInt: {
+      std::uniform_int_distribution<std::int32_t> index(
+          0, static_cast<std::int32_t>(std::max<std::int64_t>(CountIndexed(spec), 1) - 1));
+      fill(std::int32_t{}, [&] { return index(*random); });
+      break;
+    }
+    case ElementType::kBit:
+    case ElementType::kByte:
+      fill(std::uint8_t{}, [&] { return static_cast<std::uint8_t>((*random)() & 0xffU); });
+      break;
   }
-  for (std::size_t done = tile; done < size; done += tile) {
-    std::memcpy(content.data() + done, content.data(), std::min(tile, size - done));
+  return tile;
+}
+
+/// Fills memory with a tile over and over: the device copies what it has already.
+void Fill(device::Backend* backend, std::byte* memory, Bytes size_bytes,
+          const std::vector<std::byte>& tile) {
+  auto done = static_cast<Bytes>(tile.size());
+  backend->Upload(memory, tile.data(), done);
+  for (Bytes more = 0; done < size_bytes; done += more) {
+    more = std::min(done, size_bytes - done);
+    backend->Move(memory + done, memory, more);
   }
-  return content;
 }
 
 /// The operands of one op, and nothing else.
@@ -193,9 +206,8 @@ Nanoseconds Profiler::Run(const ProgramOp& op, const std::vector<std::int32_t>& 
       reads.push_back(reads[at]);
       continue;
     }
-    const std::vector<std::byte> content = MakeContent(op.spec, tensor, &random);
     reads.push_back(operands.Allocate(tensor.size_bytes()));
-    backend_.Upload(reads.back(), content.data(), tensor.size_bytes());
+    Fill(&backend_, reads.back(), tensor.size_bytes(), MakeTile(op.spec, tensor, &random));
   }
   for (std::size_t i = 0; i < op.writes.size(); ++i) {
     const bool is_workspace = i >= op.spec.writes.size();
