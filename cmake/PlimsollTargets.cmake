@@ -26,11 +26,33 @@ function(plimsoll_library folder)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE}
     $<BUILD_INTERFACE:plimsoll_build_flags>)
+  if(PLIMSOLL_PRECOMPILE_HEADERS)
+    # They are only of use with the same definitions; with those of OpenMP a library has its own.
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:fmt::fmt>)
+    if("${ARG_PRIVATE}" MATCHES OpenMP)
+      target_precompile_headers(${target} PRIVATE ${PLIMSOLL_LIBRARY_HEADERS})
+    else()
+      target_precompile_headers(${target} REUSE_FROM plimsoll_library_headers)
+    endif()
+  endif()
   if(PLIMSOLL_BUILD_TESTS)
     foreach(test IN LISTS ARG_TESTS)
       plimsoll_test(${test} LIBRARIES ${target} LABEL "${ARG_LABEL}")
     endforeach()
   endif()
+endfunction()
+
+# What nearly every file of the libraries includes, compiled once: a quarter of the time that they
+# take to build.
+set(PLIMSOLL_LIBRARY_HEADERS
+    <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <span> <string> <variant> <vector>)
+function(plimsoll_library_headers)
+  file(WRITE ${PROJECT_BINARY_DIR}/library_headers.cc "")
+  add_library(plimsoll_library_headers OBJECT ${PROJECT_BINARY_DIR}/library_headers.cc)
+  set_target_properties(plimsoll_library_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(plimsoll_library_headers PRIVATE cxx_std_20)
+  target_link_libraries(plimsoll_library_headers PRIVATE plimsoll_build_flags fmt::fmt)
+  target_precompile_headers(plimsoll_library_headers PRIVATE ${PLIMSOLL_LIBRARY_HEADERS})
 endfunction()
 
 # What nearly every test includes, compiled once: half of the time that tests take to build.
