@@ -41,20 +41,22 @@ Json ToJson(const plan::Machine& machine, const exec::Interference& interference
 
 void PrintForPeople(const TrainingDevice& device, const exec::Interference& interference) {
   const plan::Machine& machine = device.machine;
+  const auto microseconds = [](Nanoseconds ns) { return static_cast<double>(ns) / 1e3; };
   fmt::print(
       "{}: out {:.2f} GB/s, in {:.2f} GB/s; both at once {:.2f} and {:.2f} GB/s\n"
-      "latency of a copy: {:.1f} us out, {:.1f} us in\n"
-      "ops take {:.3f} times as long beside a copy out, {:.3f} beside a copy in; one that waits "
-      "for "
-      "a copy loses {:.1f} us\n"
-      "kernels that are bound by memory are {:.2f} times as slow while copies run, and copies "
-      "{:.2f} "
-      "(out) and {:.2f} (in) times\n",
+      "latency of a copy: {:.1f} us out, {:.1f} us in\n",
       device.name, machine.out_bytes_per_s / 1e9, machine.in_bytes_per_s / 1e9,
       machine.both_out_bytes_per_s / 1e9, machine.both_in_bytes_per_s / 1e9,
-      static_cast<double>(machine.out_latency_ns) / 1e3,
-      static_cast<double>(machine.in_latency_ns) / 1e3, machine.slowdown_by_out,
-      machine.slowdown_by_in, static_cast<double>(machine.handover_ns) / 1e3,
+      microseconds(machine.out_latency_ns), microseconds(machine.in_latency_ns));
+  if (machine.slows_ops() || machine.handover_ns > 0) {
+    fmt::print(
+        "ops take {:.3f} times as long beside a copy out, {:.3f} beside a copy in; one that waits "
+        "for a copy loses {:.1f} us\n",
+        machine.slowdown_by_out, machine.slowdown_by_in, microseconds(machine.handover_ns));
+  }
+  fmt::print(
+      "kernels that are bound by memory are {:.2f} times as slow while copies run, and copies "
+      "{:.2f} (out) and {:.2f} (in) times\n",
       interference.compute_slowdown, interference.out_slowdown, interference.in_slowdown);
 }
 
