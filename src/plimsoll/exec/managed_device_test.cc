@@ -364,7 +364,7 @@ TEST(ManagedDeviceTest, GraphsGiveTheSameNumbers) {
 TEST(ManagedDeviceTest, AProgramDriftsOutOfAGraph) {
   std::int64_t drifts = 0;
   std::int64_t launches = 0;
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const ToyOptions options{.seed = seed, .layers = 16};
     const std::vector<ToyStep> steps = EventfulSteps(seed, 40, options.layers);
     const Reference reference = TrainPlainly(options, steps);
@@ -374,8 +374,8 @@ TEST(ManagedDeviceTest, AProgramDriftsOutOfAGraph) {
       launches += stats.graph_launches;
     }
   }
-  EXPECT_GT(drifts, 50);
-  EXPECT_GT(launches, 50);
+  EXPECT_GT(drifts, 25);
+  EXPECT_GT(launches, 25);
 }
 
 TEST(ManagedDeviceTest, WhatCannotBeAGraphRunsOneByOne) {

@@ -316,7 +316,7 @@ void ExpectBound(const plan::Problem& problem, const plan::Machine& machine, Byt
 TEST(JointBoundTest, NoPlanBeatsIt) {
   plan::PlanRandom random(21);
   Seen seen;
-  for (int k = 0; k < plan::PlanCaseCount(1000); ++k) {
+  for (int k = 0; k < plan::PlanCaseCount(500); ++k) {
     const plan::Problem problem = RandomCase(&random);
     plan::Machine machine = plan::RandomMachine(&random);
     machine.both_in_bytes_per_s *= static_cast<double>(random.Between(1, 10)) / 10;

@@ -95,7 +95,7 @@ void RunMutant(const Plan& mutant, bool run_refused, PlanRandom* random, Tally* 
 }
 
 TEST(InterleaverTest, MutatedPlansGoWrongOnlyIfTheyAreRefused) {
-  const int cases = plan::PlanCaseCount(2000);
+  const int cases = plan::PlanCaseCount(1000);
   std::array<Tally, mutations::kMutations.size()> tallies;
   for (int c = 0; c < cases; ++c) {
     PlanRandom random(static_cast<std::uint64_t>(c) + 1'000'000'000);
@@ -129,7 +129,7 @@ TEST(InterleaverTest, MutatedPlansGoWrongOnlyIfTheyAreRefused) {
 }
 
 TEST(InterleaverTest, PlansWithManyMutationsGoWrongOnlyIfTheyAreRefused) {
-  const int cases = plan::PlanCaseCount(2000);
+  const int cases = plan::PlanCaseCount(1000);
   Tally tally;
   for (int c = 0; c < cases; ++c) {
     PlanRandom random(static_cast<std::uint64_t>(c) + 3'000'000'000);
