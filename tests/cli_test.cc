@@ -146,8 +146,8 @@ TEST_F(CliTest, ACalibrationIsALink) {
     EXPECT_GT(json.at(key), 0) << key;
   }
   EXPECT_EQ(Json::parse(Read("host.json")), json);
-  const Result plan =
-      Run("compare " + kVgg + " --limits 80% --planners autoswap-swdoa --link " + Path("host.json"));
+  const Result plan = Run("compare " + kVgg + " --limits 80% --planners autoswap-swdoa --link " +
+                          Path("host.json"));
   EXPECT_EQ(plan.exit_code, 0) << plan.err;
 }
 

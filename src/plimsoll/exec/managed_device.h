@@ -109,6 +109,7 @@ class ManagedDevice final : public Device {
   void TakeSlab(const IterationWatch::Entry& entry);
   void PutOff(Pattern* pattern, const std::string& reason);
   void Leave();
+  static void Add(const RunCounts& counts, DeviceStats* stats);
   void Drift(std::string reason);
   std::vector<Block> TakeBack(const std::vector<Whereabouts>& contents);
   void Rebuild(const std::vector<PlanRunner::PendingReplay>& replays, std::vector<Block>* storages,
