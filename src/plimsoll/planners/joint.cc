@@ -434,7 +434,7 @@ class Joint {
     // No plan that only swaps is faster than this.
     const Nanoseconds bound =
         JointBound(question_.problem, question_.machine, limit, /*may_recompute=*/false);
-    bool close = false;
+    Nanoseconds closest = Worth::kNoTime;
     for (const Planner& rival : Planners()) {
       if (made_ns_ <= base_ns_ || give_up()) return;
       if (rival.decide != nullptr && made_ns_ > bound) {
@@ -445,7 +445,7 @@ class Joint {
         if (!predicted) continue;
         // With less load than the limit allows, it may do better than at the limit.
         if (*predicted > made_ns_ + made_ns_ / 2) continue;
-        close = true;
+        closest = std::min(closest, *predicted);
         Take(MakeFit(question_, decide, made_ns_, give_up));
       } else if (rival.choose != nullptr && search_.IsSmall()) {
         const JointState state = ConsiderRival(rival, question_, limit, &evaluator_);
@@ -454,7 +454,8 @@ class Joint {
         Take(MakeFitByChoices(question_, rival.choose, made_ns));
       }
     }
-    if (!close || made_ns_ <= bound) return;
+    // Combined, the scores may be so much better than one of them alone.
+    if (made_ns_ <= bound || closest - made_ns_ > made_ns_ / kReachOfScores) return;
     PlannerOptions options = question_.options;
     options.stop = give_up;
     Take(PlanBayes({question_.problem, question_.machine, options}));
@@ -465,6 +466,7 @@ class Joint {
   static constexpr double kHurry = 1;
   static constexpr double kLastResort = 1.5;
   static constexpr double kRivalsLast = 2;
+  static constexpr Nanoseconds kReachOfScores = 6;  ///< A sixth.
   /// Of the limit: above the first, what is persistent is swapped from the start, down to the
   /// other.
   static constexpr double kMostPersistent = 0.8;
