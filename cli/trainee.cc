@@ -74,10 +74,12 @@ class NetworkTrainee final : public Trainee {
 
  private:
   void Measure(const nn::Program& program) {
-    try {
-      nn::Profile(program, &profiler_);
-    } catch (const OutOfMemory&) {
-      // What is too large to be measured by itself is measured as it runs.
+    for (const nn::ProgramOp& op : program.ops) {
+      try {
+        profiler_.Measure(op);
+      } catch (const OutOfMemory&) {
+        // What is too large to be measured by itself is measured as it runs.
+      }
     }
   }
 
