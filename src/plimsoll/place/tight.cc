@@ -133,7 +133,8 @@ class TightPlanner {
       for (std::size_t& i : order) i = reduced_.items[i].buffer;
       for (const Fit fit : {Fit::kFirst, Fit::kBest}) {
         std::vector<Bytes> offsets = FixedOffsets(problem_);
-        PlaceInOrder(problem_, order, fit, &offsets);
+        const Bytes ceiling = best_.offsets.empty() ? kMaxBytes : best_.footprint_bytes;
+        if (!PlaceInOrder(problem_, order, fit, &offsets, ceiling)) continue;
         std::replace(offsets.begin(), offsets.end(), kUnplaced, Bytes{0});
         Keep(std::move(offsets));
         if (Done() || deadline_.passed()) return;

@@ -6,6 +6,7 @@
 #include "plimsoll/place/problem.h"
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/plan.h"
+#include "plimsoll/plan/script.h"
 
 namespace plimsoll::plan {
 
@@ -20,8 +21,9 @@ struct Absence {
   /// Whether it is copied out. False if the copy that the absence before it has left on the host,
   /// and that it came back from, is still what it holds.
   bool saves = true;
-  /// The op behind which it is copied out: the last to write it (FindLastWriters()); -1: gap.after.
-  OpIndex written = -1;
+  /// The op behind which it is copied out: the last to write it; -1: the last of the iteration
+  /// before (FindLastWriters()).
+  OpIndex written = Exit::kAtLastUse;
 };
 
 /// Returns a plan with all residencies, commands and queues of the absences; without addresses and

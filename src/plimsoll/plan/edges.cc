@@ -28,7 +28,7 @@ struct Touches {
   Touch last;
   Touch first_op;
   Touch last_op;
-  Touch last_write;  ///< The last op that writes it, if in the iteration of the last op; else that.
+  Touch last_write;  ///< The last op that writes it, or of the iteration before that of last_op.
 };
 
 class EdgeDrawer {
@@ -103,7 +103,11 @@ class EdgeDrawer {
       }
     }
     if (touches.last_write.command < 0 || touches.last_write.shift != touches.last_op.shift) {
-      touches.last_write = touches.last_op;
+      // It came into this iteration as it is, if it was there before.
+      const auto last_command = static_cast<CommandIndex>(plan_.problem.ops.size()) - 1;
+      touches.last_write = touches.first_op.shift < touches.last_op.shift
+                               ? Touch{last_command, touches.last_op.shift - 1}
+                               : touches.last_op;
     }
     touches.first = residency.copy_in >= 0 ? Touch{residency.copy_in, 0} : touches.first_op;
     // A copy out runs in the iteration of the last op, and may end before that op.
@@ -128,7 +132,10 @@ class EdgeDrawer {
     for (std::size_t r = 0; r < plan_.residencies.size(); ++r) {
       const Residency& residency = plan_.residencies[r];
       const Touches& touches = touches_[r];
-      if (residency.copy_out >= 0) Draw(residency.copy_out, touches.last_write.command, 0);
+      if (residency.copy_out >= 0) {
+        Draw(residency.copy_out, touches.last_write.command,
+             touches.last_op.shift - touches.last_write.shift);
+      }
       if (residency.copy_in >= 0) {
         Draw(touches.first_op.command, residency.copy_in, touches.first_op.shift);
       }

@@ -6,7 +6,8 @@
 namespace plimsoll::plan {
 
 /// Draws the wait edges of a plan whose residencies have their addresses:
-///   - a copy out waits for the last op that touches its residency;
+///   - a copy out waits for the last op that writes its residency, or for the iteration before if
+///     that wrote it;
 ///   - a copy in waits for the copy out that saved its variable;
 ///   - the first op that touches a residency waits for the copy that fills it;
 ///   - where one residency follows another at the same bytes, its first command waits for the last

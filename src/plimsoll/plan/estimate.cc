@@ -21,18 +21,52 @@ Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes l
   machine_ = &machine;
   limit_bytes_ = load_limit_bytes;
   Prepare();
-  const auto ops = static_cast<Slot>(script.durations_ns.size());
+  if (!RunLap(below_ns)) return now_ns_;
+  if (script.cyclic && out_free_ns_ > now_ns_) {
+    SpillOver();
+    if (!RunLap(below_ns)) return now_ns_;
+  }
+  return std::max({now_ns_, out_busy_ns_, in_busy_ns_});
+}
+
+/// Runs all ops. False, with the least time that they take as of now, if that is too much.
+bool Estimator::RunLap(Nanoseconds below_ns) {
+  const auto ops = static_cast<Slot>(script_->durations_ns.size());
   for (Slot slot = 0; slot < ops; ++slot) {
     MakeRoom(slot);
     Await(slot);
     const Nanoseconds least = now_ns_ + begin_ns_[At(ops)] - begin_ns_[At(slot)];
-    if (least > below_ns) return least;
+    if (least > below_ns) {
+      now_ns_ = least;
+      return false;
+    }
     const Nanoseconds end = now_ns_ + DurationOf(slot);
     BringIn(slot, end);
     now_ns_ = end_ns_[At(slot)] = end;
     Leave(slot);
   }
-  return std::max({now_ns_, out_busy_ns_, in_busy_ns_});
+  return true;
+}
+
+/// Begins the next iteration, with what this one leaves behind.
+void Estimator::SpillOver() {
+  const Nanoseconds lap_ns = now_ns_;
+  const Nanoseconds out_free_ns = out_free_ns_ - lap_ns;
+  const Nanoseconds in_free_ns = in_free_ns_ - lap_ns;
+  std::vector<Spilled> spilled = std::move(spilled_);
+  spilled.clear();
+  for (std::size_t e = 0; e < trips_.size(); ++e) {
+    const bool late = trips_[e].state == State::kLeaving && trips_[e].out_end_ns > lap_ns;
+    if (late && script_->exits[e].around) spilled.push_back({e, trips_[e].out_end_ns - lap_ns});
+  }
+  Prepare();
+  out_free_ns_ = out_free_ns;
+  in_free_ns_ = in_free_ns;
+  for (const Spilled& x : spilled) {
+    trips_[x.exit].out_end_ns = x.out_end_ns;
+    leaving_bytes_ += script_->exits[x.exit].held_bytes;
+  }
+  spilled_ = std::move(spilled);
 }
 
 /// Of the slot's op, which begins now.
@@ -71,6 +105,8 @@ void Estimator::Prepare() {
     if (exit.around) trips_[order_[k]].state = State::kAway;
   }
   useless_.clear();
+  spilled_.clear();
+  next_spilled_ = 0;
   now_ns_ = out_free_ns_ = out_busy_ns_ = in_busy_ns_ = 0;
   in_free_ns_ = std::numeric_limits<Nanoseconds>::min() / 2;
   leaving_bytes_ = 0;
@@ -86,6 +122,14 @@ void Estimator::GiveBytes(std::size_t exit) {
 
 /// Takes the bytes of copies out that have ended; waits for as many as the slot needs.
 void Estimator::MakeRoom(Slot slot) {
+  for (; next_spilled_ < spilled_.size(); ++next_spilled_) {
+    const Spilled& x = spilled_[next_spilled_];
+    const bool short_of = load_bytes_[At(slot)] + leaving_bytes_ > limit_bytes_;
+    if (x.out_end_ns > now_ns_ && !short_of) return;
+    now_ns_ = std::max(now_ns_, x.out_end_ns);
+    leaving_bytes_ -= script_->exits[x.exit].held_bytes;
+    hands_over_ = true;
+  }
   for (; next_gone_ < next_leave_; ++next_gone_) {
     const Trip& trip = trips_[next_gone_];
     if (trip.state != State::kLeaving) continue;
@@ -170,7 +214,8 @@ void Estimator::Leave(Slot slot) {
       continue;
     }
     Nanoseconds duration = machine_->out_ns(exit.size_bytes);
-    const Nanoseconds begin = std::max(out_free_ns_, end_ns_[At(exit.copied_behind())]);
+    const Slot behind = exit.copied_behind();
+    const Nanoseconds begin = std::max(out_free_ns_, behind < 0 ? 0 : end_ns_[At(behind)]);
     if (in_free_ns_ > begin) {
       duration = Scale(duration, machine_->out_bytes_per_s / machine_->both_out_bytes_per_s);
     }

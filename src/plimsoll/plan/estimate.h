@@ -11,8 +11,9 @@ namespace plimsoll::plan {
 
 /// Says what Perform() would say, roughly and many times faster: slot by slot, not event by event.
 /// A copy that begins while the other direction is busy is slower for all of its time, and the
-/// other one is not; ops are slower as long as copies that have been asked for would take. Keeps
-/// its buffers from one run to the next.
+/// other one is not; ops are slower as long as copies that have been asked for would take. Where
+/// copies out outlast the iteration, the next one counts, in which others wait for them. Keeps its
+/// buffers from one run to the next.
 class Estimator {
  public:
   /// Returns how long the iteration takes. Once that is sure to be more than `below_ns`, stops and
@@ -32,7 +33,15 @@ class Estimator {
     Nanoseconds in_end_ns = 0;
   };
 
+  /// A copy out of the iteration before that has not ended when this one begins.
+  struct Spilled {
+    std::size_t exit;
+    Nanoseconds out_end_ns;
+  };
+
   void Prepare();
+  bool RunLap(Nanoseconds below_ns);
+  void SpillOver();
   void MakeRoom(Slot slot);
   void Await(Slot slot);
   void BringIn(Slot slot, Nanoseconds end_ns);
@@ -51,6 +60,8 @@ class Estimator {
   std::vector<Nanoseconds> begin_ns_;  // Per slot, and one behind: if nothing waits.
   std::vector<Nanoseconds> end_ns_;    // Per slot so far: when its op has ended.
   std::vector<std::size_t> useless_;
+  std::vector<Spilled> spilled_;  // In the order of the copy-out queue.
+  std::size_t next_spilled_ = 0;  // Those before have given their bytes.
   Nanoseconds now_ns_ = 0;
   Nanoseconds out_free_ns_ = 0;
   Nanoseconds in_free_ns_ = 0;

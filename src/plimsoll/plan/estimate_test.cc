@@ -70,6 +70,25 @@ TEST(EstimatorTest, ACopyThatOutlastsTheLastReaderIsWaitedFor) {
   EXPECT_EQ(Rehearsed(script, 100), 220 + 30 + 130);
 }
 
+TEST(EstimatorTest, WhatWasThereBeforeGoesFromTheBeginningOn) {
+  Script script = FourOps();
+  script.exits = {{.after = 1, .before = 3, .size_bytes = 130, .held_bytes = 50, .written = -1}};
+  // It ends 20 ns behind the second op, the copy in begins when the third has ended.
+  EXPECT_EQ(Estimate(script, 100), 220 + 20 + 130);
+  EXPECT_EQ(Rehearsed(script, 100), 220 + 20 + 130);
+}
+
+TEST(EstimatorTest, CopiesOutOfTheIterationBeforeAreInTheWay) {
+  Script script = FourOps();
+  script.exits = {{.after = 0, .before = 3, .size_bytes = 50, .held_bytes = 50},
+                  {.after = 3, .before = 2, .around = true, .size_bytes = 100, .held_bytes = 0}};
+  // The copy behind the first op waits for one behind the last op of the iteration before, which
+  // takes 90 ns longer than the first op. The second op waits for the room that it makes, and the
+  // last for what comes back when the third has ended.
+  EXPECT_EQ(Rehearsed(script, 100), 220 + 90 + 50 + 50);
+  EXPECT_EQ(Estimate(script, 100), 220 + 90 + 50 + 50);
+}
+
 TEST(EstimatorTest, CopiesCostOpsWhatTheMachineSays) {
   Script script = FourOps();
   script.exits = {{.after = 0, .before = 3, .size_bytes = 50, .held_bytes = 50}};

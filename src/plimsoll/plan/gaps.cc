@@ -79,7 +79,13 @@ std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes) {
 
 std::vector<OpIndex> FindLastWriters(const Problem& problem, const std::vector<Gap>& gaps) {
   std::vector<bool> wanted(problem.variables.size());
-  for (const Gap& gap : gaps) wanted[At(gap.variable)] = true;
+  // Per variable: the first gap of the iteration; 0 if one goes around its end.
+  std::vector<Position> first_begin(problem.variables.size(), problem.period + 1);
+  for (const Gap& gap : gaps) {
+    wanted[At(gap.variable)] = true;
+    Position& first = first_begin[At(gap.variable)];
+    first = std::min(first, gap.end >= problem.period ? 0 : gap.begin);
+  }
   std::vector<std::vector<OpIndex>> writers(problem.variables.size());
   for (std::size_t i = 0; i < problem.ops.size(); ++i) {
     for (const Operand& x : problem.writes(problem.ops[i])) {
@@ -92,7 +98,14 @@ std::vector<OpIndex> FindLastWriters(const Problem& problem, const std::vector<G
     const std::vector<OpIndex>& own = writers[At(gap.variable)];
     const Position begin = problem.variables[At(gap.variable)].begin;
     const auto behind = std::upper_bound(own.begin(), own.end(), gap.after);
-    const OpIndex writer = behind == own.begin() ? gap.after : *std::prev(behind);
+    if (behind == own.begin()) {
+      // Nobody has written it in this iteration: it came from the one before, in which it was made.
+      const bool was_there = gap.begin <= begin || problem.variables[At(gap.variable)].persistent();
+      const bool is_first = gap.begin == first_begin[At(gap.variable)];
+      last.push_back(was_there && is_first ? -1 : gap.after);
+      continue;
+    }
+    const OpIndex writer = *std::prev(behind);
     // What is written before the malloc is of the iteration before, unless the gap is, too.
     const bool other = gap.begin > begin && problem.ops[At(writer)].position < begin;
     last.push_back(other ? gap.after : writer);

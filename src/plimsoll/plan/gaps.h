@@ -40,8 +40,8 @@ struct Gap {
 std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes);
 
 /// Returns for every gap the op behind which its variable can be copied out: the last one to write
-/// it before the gap. Readers that follow may read on meanwhile. gap.after if there is no such op
-/// in the iteration of gap.after.
+/// it before the gap. Readers that follow may read on meanwhile. -1 if it has been as it is since
+/// the iteration before; gap.after if it comes back in that iteration, or begins its life there.
 ///
 ///     ──W──────────R───────R──┬────────────────R──
 ///       └[copy out]           └ the gap begins; its memory is free at once

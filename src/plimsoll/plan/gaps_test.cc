@@ -41,6 +41,20 @@ TEST(FindLastWritersTest, WhatIsOnlyReadIsCopiedBehindItsLastReader) {
   EXPECT_EQ(FindLastWriters(problem, gaps), std::vector<OpIndex>{3});
 }
 
+TEST(FindLastWritersTest, WhatNobodyWritesCanGoFromTheBeginningOn) {
+  Problem problem;
+  AddTimedOp(10, {0}, {}, &problem);
+  for (int k = 0; k < 2; ++k) AddTimedOp(10, {}, {}, &problem);
+  AddTimedOp(10, {0}, {}, &problem);
+  for (int k = 0; k < 2; ++k) AddTimedOp(10, {}, {}, &problem);
+  AddPersistent(100, &problem);
+  const std::vector<Gap> gaps = GapsOf(problem, {0});
+  ASSERT_EQ(gaps.size(), 2U);
+  EXPECT_EQ(FindLastWriters(problem, {gaps[0]}), std::vector<OpIndex>{-1});
+  // But not if it has yet to come back then.
+  EXPECT_EQ(FindLastWriters(problem, gaps), (std::vector<OpIndex>{0, 3}));
+}
+
 TEST(FindLastWritersTest, TheInstanceOfTheIterationBeforeIsAnother) {
   // Read for the first time by op 3, at the end; op 0 of the next iteration writes it.
   Problem problem;

@@ -46,12 +46,11 @@ class Scheduler {
   Scheduler(const Problem& problem, const Decision& decision, const Machine& machine,
             const ScheduleOptions& options)
       : problem_(problem), machine_(machine), options_(options) {
-    const std::vector<OpIndex> writers = FindLastWriters(problem, decision.swapped);
-    for (std::size_t k = 0; k < writers.size(); ++k) {
-      const Gap& gap = decision.swapped[k];
-      all_.push_back({gap, gap.begin, AbsenceEnd(problem, gap), true, writers[k]});
+    for (const Gap& gap : decision.swapped) {
+      all_.push_back({gap, gap.begin, AbsenceEnd(problem, gap), true});
     }
     std::sort(all_.begin(), all_.end(), GoesFirst);
+    NoteWriters(&all_);
   }
 
   std::variant<Plan, Misfit> Run() {
@@ -59,6 +58,7 @@ class Scheduler {
     absences_ = all_;
     Misfit misfit;
     if (!HoldLoad(&misfit)) return misfit;
+    NoteWriters(&absences_);
     Bytes host_bytes = 0;
     const std::vector<Bytes> host_offsets = PlaceHost(&host_bytes);
     if (host_bytes > options_.host_limit_bytes) {
@@ -86,6 +86,14 @@ class Scheduler {
   Bytes SizeOf(const Absence& absence) const {
     // What a residency takes of the arena: its size, aligned.
     return AlignUp(problem_.variables[At(absence.gap.variable)].size_bytes, options_.alignment);
+  }
+
+  /// Which op each waits for depends on which others there are.
+  void NoteWriters(std::vector<Absence>* absences) const {
+    std::vector<Gap> gaps;
+    for (const Absence& absence : *absences) gaps.push_back(absence.gap);
+    const std::vector<OpIndex> writers = FindLastWriters(problem_, gaps);
+    for (std::size_t k = 0; k < gaps.size(); ++k) (*absences)[k].written = writers[k];
   }
 
   /// Finds the absences whose variable was not written since it came back from the one before: they
@@ -319,8 +327,9 @@ class Scheduler {
       Residency away;
       for (std::size_t i = 0; i < own.size(); ++i) {
         const Gap& gap = absences_[own[i]].gap;
-        const Position written = problem_.ops[At(absences_[own[i]].written)].position;
-        if (saves(own[i])) away = {v, written, gap.end, 0, -1, -1};
+        const OpIndex written = absences_[own[i]].written;
+        const Op& behind = written < 0 ? problem_.ops.back() : problem_.ops[At(written)];
+        if (saves(own[i])) away = {v, behind.position, gap.end, 0, -1, -1};
         away.end = gap.end + (gap.end <= away.begin ? problem_.period : 0);
         buffer_of[own[i]] = problem.buffers.size();
         if (i + 1 < own.size() && !saves(own[i + 1])) continue;

@@ -24,10 +24,12 @@ struct Exit {
   bool saves = true;    ///< Whether it is copied out; else the host still has what it holds.
   Bytes size_bytes = 0;
   Bytes held_bytes = 0;  ///< What it takes of the load.
-  /// The op behind which it can be copied out, which may be long before `after`; -1: `after`.
-  Slot written = -1;
+  /// The op behind which it can be copied out, which may be long before `after`; -1: the last op of
+  /// the iteration before.
+  Slot written = kAtLastUse;
 
-  Slot copied_behind() const { return written < 0 ? after : written; }
+  static constexpr Slot kAtLastUse = -2;
+  Slot copied_behind() const { return written == kAtLastUse ? after : written; }
 };
 
 struct Script {

@@ -41,7 +41,10 @@ constexpr double kRivalsEnd = 0.3;
 constexpr double kHeatsEnd = 0.55;
 constexpr double kSearchEnd = 0.6;
 /// How many starts are searched on from.
-constexpr std::size_t kField = 3;
+constexpr std::size_t kField = 8;
+constexpr std::size_t kLeastField = 3;
+/// For each of them, so many evaluations of every gap that matters.
+constexpr double kPerActive = 20;
 /// Longer iterations are not looked at as chains: that takes too long.
 constexpr std::size_t kMostChainOps = 1000;
 /// In iterations longer than this, replays reach back so many ops at most: without an end, a chain
@@ -195,28 +198,49 @@ class Joint {
     });
     if (known) return;
     field_.push_back(std::move(state));
-    std::sort(field_.begin(), field_.end(),
-              [](const Scored& a, const Scored& b) { return a.worth.time_ns < b.worth.time_ns; });
+    SortField();
     if (field_.size() > kField) field_.pop_back();
   }
 
-  /// Searches on from each of the best starts for a while. Returns where the best of them got to.
+  /// Searches on from the starts, in rounds: after each, the better half goes on. How good a start
+  /// is by itself says little about where it leads. Returns where the best of them got to.
   Scored HoldHeats() {
-    const double begin = std::max(Progress(), 0.0);
-    const double each = (kHeatsEnd - begin) / static_cast<double>(field_.size());
     Scored winner = best_;
-    for (std::size_t k = 0; k < field_.size(); ++k) {
-      const double end = begin + each * static_cast<double>(k + 1);
-      Scored state = field_[k];
-      Scored best = state;
-      while (!IsOver(end) && best.worth.time_ns > base_ns_) {
-        // As cold at the end of each as at the end of all.
-        const double cold = std::clamp((end - Progress()) / each, 0.0, 1.0);
-        search_.Anneal(&state, &best, kChunk, HeatOf(best) * cold * cold, Until(end));
+    double round_begin = std::max(Progress(), 0.0);
+    // As many as there is time for, at the pace so far.
+    const double left_over = std::max(kHeatsEnd - round_begin, 0.0) / std::max(round_begin, 1e-3);
+    const double each_takes = kPerActive * static_cast<double>(search_.active_count());
+    const double many = left_over * static_cast<double>(search_.evaluations()) / each_takes;
+    const auto most =
+        static_cast<std::size_t>(std::clamp(many, double{kLeastField}, double{kField}));
+    if (field_.size() > most) field_.resize(most);
+    for (std::size_t left = field_.size(); left > 0; left = left > 1 ? (left + 1) / 2 : 0) {
+      std::size_t rounds = 1;
+      for (std::size_t k = left; k > 1; k = (k + 1) / 2) ++rounds;
+      const double round_end =
+          round_begin + (kHeatsEnd - round_begin) / static_cast<double>(rounds);
+      const double each = (round_end - round_begin) / static_cast<double>(left);
+      for (std::size_t k = 0; k < left; ++k) {
+        const double end = round_begin + each * static_cast<double>(k + 1);
+        Scored state = field_[k];
+        Scored& best = field_[k];
+        while (!IsOver(end) && best.worth.time_ns > base_ns_) {
+          const double cold = std::clamp((end - Progress()) / each, 0.0, 1.0);
+          search_.Anneal(&state, &best, kChunk, HeatOf(best) * cold * cold, Until(end));
+        }
+        if (best.worth.time_ns < winner.worth.time_ns) winner = best;
       }
-      if (best.worth.time_ns < winner.worth.time_ns) winner = std::move(best);
+      SortField();
+      // Where the search may end up in what cannot be placed, there is something to go back to.
+      if (search_.IsSmall() && field_.front().worth.time_ns < made_ns_) Make(field_.front());
+      round_begin = round_end;
     }
     return winner;
+  }
+
+  void SortField() {
+    std::sort(field_.begin(), field_.end(),
+              [](const Scored& a, const Scored& b) { return a.worth.time_ns < b.worth.time_ns; });
   }
 
   /// Takes the plan of a chain, if the iteration is one and it is better.
@@ -249,8 +273,10 @@ class Joint {
   /// Makes a plan of the best choices as they are, or of ones for lower targets.
   void MakeFirst() {
     Scored state = best_;
+    double part = search_.IsSmall() ? kGiveUp : kGiveUpFirst;
     for (int k = 0; k < kMostFirst && !Make(state); ++k) {
-      GiveUp(kGiveUpFirst);
+      GiveUp(part);
+      part = std::min(2 * part, kGiveUpFirst);
       if (!Tighten(&state)) break;
     }
     search_.set_target(question_.options.limit_bytes);
@@ -262,6 +288,60 @@ class Joint {
     best_ = placed_;
     search_.set_target(placed_target_);
     return true;
+  }
+
+  /// Nothing can be placed for a target that is higher than that of the best plan by more than a
+  /// little: goes back to that plan, if it is not much slower, and up halfway from there. Returns
+  /// whether it did.
+  bool ComeDown(Scored* state) {
+    const auto above = static_cast<double>(search_.target() - placed_target_);
+    const auto overhead = static_cast<double>(best_.worth.time_ns - base_ns_);
+    const auto placed_overhead = static_cast<double>(placed_.worth.time_ns - base_ns_);
+    const bool near = placed_overhead <= kMuchDearer * overhead;
+    if (!search_.IsSmall() || above <= kStep * Limit() || !near) return false;
+    ceiling_ = search_.target();
+    if (!GoBack()) return false;
+    *state = best_;
+    Raise();
+    return true;
+  }
+
+  /// Raises the target halfway to where it cannot be. What is found so far stays good.
+  void Raise() {
+    const Bytes target = (search_.target() + ceiling_) / 2;
+    if (!search_.IsSmall() || static_cast<double>(ceiling_ - target) < kStep / 2 * Limit()) return;
+    search_.set_target(target);
+  }
+
+  /// The best cannot be placed. Looks for others that take about as long, step by step for such
+  /// that need fewer addresses. Returns whether one of them can be placed.
+  bool Squeeze(Scored* state) {
+    Worth worth;
+    search_.Time(best_.choices, &worth, Worth::kNoTime, /*roughly=*/true);
+    const auto more = kSqueezedOverhead * static_cast<double>(best_.worth.time_ns - base_ns_);
+    const Nanoseconds most =
+        std::max(best_.worth.time_ns, worth.time_ns) + static_cast<Nanoseconds>(more);
+    const double end = Progress() + kSqueezeShare;
+    Scored current = best_;
+    Bytes needed = needed_bytes_;
+    double heat = kSqueezeHeat;
+    while (!IsOver(std::min(end, 1.0))) {
+      Scored next = current;
+      Scored found;
+      search_.Anneal(&next, &found, kSqueezeChunk, HeatOf(best_) * heat, Until(1));
+      const bool stuck = next.choices == current.choices;
+      heat = std::clamp(stuck ? 2 * heat : heat / 2, kSqueezeHeat, kMostSqueezeHeat);
+      if (stuck || next.worth.time_ns > most) continue;
+      if (Make(next, /*quickly=*/true)) {
+        best_ = next;
+        *state = next;
+        return true;
+      }
+      if (needed_bytes_ > needed) continue;
+      needed = needed_bytes_;
+      current = std::move(next);
+    }
+    return false;
   }
 
   /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
@@ -282,14 +362,14 @@ class Joint {
   }
 
   /// Makes a plan of choices; keeps it if it is the best so far. Returns whether it can be placed.
-  bool Make(const Scored& state) {
+  bool Make(const Scored& state, bool quickly = false) {
     evaluator_.set_target(search_.target());
     JointState exact;
     exact.choices = state.choices.gaps;
     exact.lingers = state.choices.lingers;
     exact.horizon = state.choices.horizon;
     if (!evaluator_.Evaluate(&exact)) return false;
-    Attempt attempt = evaluator_.Make(exact);
+    Attempt attempt = evaluator_.Make(exact, quickly);
     if (const auto* misfit = std::get_if<plan::Misfit>(&attempt.made)) {
       needed_bytes_ = misfit->needed_bytes;
       return false;
@@ -317,6 +397,12 @@ class Joint {
       search_.Activate(best_.choices);
       if (!search_.CanChange()) return;
     }
+    ceiling_ = question_.options.limit_bytes;
+    // To go up from where plans can be placed is easier than to come down to it.
+    if (search_.IsSmall() && placed_target_ < ceiling_ && GoBack()) {
+      const auto least = static_cast<Bytes>(kLeastTarget * Limit());
+      search_.set_target(std::max(placed_target_, least));
+    }
     Enter(best_);
     // Where the iteration is a chain, little is as good: so that comes before the other starts.
     if (!IsOver(kHeatsEnd)) TakeChain();
@@ -331,10 +417,13 @@ class Joint {
     while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
     while (!IsOver() && made_ns_ > base_ns_) {
       if (best_.worth.time_ns < made_ns_ && !MakeAsPredicted()) {
-        Retreat(&state);
-        if (search_.IsSmall()) continue;
-      } else if (Return(&state)) {
-        continue;
+        const bool squeezed = search_.IsSmall() && Squeeze(&state);
+        if (!squeezed && !ComeDown(&state)) {
+          Retreat(&state);
+          if (search_.IsSmall()) continue;
+        }
+      } else {
+        Raise();
       }
       const Nanoseconds before = best_.worth.time_ns;
       do {
@@ -365,10 +454,6 @@ class Joint {
       const double after = static_cast<double>(best_.worth.time_ns - base_ns_);
       const bool any = misfits_ >= kPatience && best_.worth.time_ns < made_ns_;
       if (after <= kDearer * before || any || !close) {
-        if (after > kDearer * before && left_.worth.time_ns == Worth::kNoTime) {
-          left_ = misfit;
-          left_target_ = target;
-        }
         *state = best_;
         return;
       }
@@ -383,15 +468,6 @@ class Joint {
     best_.worth.time_ns = Worth::kNoTime;
     for (int k = 0; k < kChunksPerMisfit && !IsOver(); ++k) AnnealOn(state);
     if (best_.worth.time_ns == Worth::kNoTime) best_ = misfit;
-  }
-
-  /// Goes back, once, to where much was given up for a plan, now that there is one.
-  bool Return(Scored* state) {
-    if (returned_ || left_.worth.time_ns >= made_ns_ || !search_.IsSmall()) return false;
-    returned_ = true;
-    search_.set_target(left_target_);
-    LookAround(left_, state);
-    return true;
   }
 
   /// Brings the best under a lower target: much lower if it was far from being placed, or else a
@@ -481,7 +557,20 @@ class Joint {
   /// How much more overhead is taken for more room, until there have
   /// been so many misfits.
   static constexpr double kDearer = 1.03;
+  static constexpr double kMuchDearer = 1.3;
+  /// Of the limit, what is searched for at first, at least.
+  static constexpr double kLeastTarget = 0.98;
   static constexpr int kPatience = 10;
+  /// For others that need fewer addresses: how much more overhead they may have, which part of the
+  /// budget they may take, how far the next is from the one before, and how hot it gets if nothing
+  /// changes.
+  static constexpr double kSqueezedOverhead = 0.02;
+  static constexpr double kSqueezeShare = 0.1;
+  static constexpr std::int64_t kSqueezeChunk = 40;
+  static constexpr double kSqueezeHeat = 0.3;
+  static constexpr double kMostSqueezeHeat = 10;
+  /// Of the limit: targets that differ by less are the same.
+  static constexpr double kStep = 0.004;
   /// By how much a plan may be slower than predicted.
   static constexpr double kPredicted = 0.002;
 
@@ -493,12 +582,10 @@ class Joint {
   Scored best_;                // For the target, whether it can be placed or not.
   Scored placed_;              // What the best plan was made of.
   Bytes placed_target_ = 0;
+  Bytes ceiling_ = 0;  // Of targets: what was found there could not be placed, or it is the limit.
   std::vector<Scored> field_;  // Starts to search on from, the best first.
   Bytes needed_bytes_ = 0;     // By the last plan that could not be placed.
   int misfits_ = 0;            // Of the search.
-  Scored left_;                // The first that was given up for something much slower.
-  Bytes left_target_ = 0;
-  bool returned_ = false;
   std::optional<Attempt> made_;
   Nanoseconds made_ns_ = Worth::kNoTime;
 };

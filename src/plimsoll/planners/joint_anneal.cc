@@ -18,6 +18,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kRecreateOneIn = 200;
 constexpr std::uint64_t kRecreateOneInGaps = 2;
 constexpr std::size_t kFewOps = 300;
+/// One in so many estimates is rehearsed that is not likely to be the best.
+constexpr std::uint64_t kDoubt = 16;
 
 }  // namespace
 
@@ -120,9 +122,16 @@ void JointSearch::Turn(std::size_t g, bool exchange, Choices* choices) {
   const bool drop = gaps[g] == Choice::kSwap && own_ns_[g] < kNever;
   gaps[g] = drop ? Choice::kDrop : Choice::kSwap;
   if (!exchange) return;
+  // What takes its place on the link, or leaves it, had best be as large.
+  const auto suits = [&](std::size_t other) {
+    if (other == g || gaps[other] != gaps[g]) return false;
+    const Bytes a = SizeOf(g);
+    const Bytes b = SizeOf(other);
+    return drop ? b <= a + a / 4 : b >= a - a / 4;
+  };
   std::size_t other = random_() % 2 == 0 ? AnyNear(g) : AnyGone(*choices);
-  for (int k = 0; k < 6 && (other == g || gaps[other] == Choice::kKeep); ++k) {
-    other = AnyOf(active_);
+  for (int k = 0; k < 6 && !suits(other); ++k) {
+    other = random_() % 2 == 0 ? AnyNear(g) : AnyOf(active_);
   }
   if (other == g || gaps[other] == Choice::kKeep) return;
   if (drop) {
@@ -209,7 +218,14 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
   const std::int64_t end = evaluations_ + evaluations;
   const std::uint64_t one_in = std::max(kRecreateOneIn, kRecreateOneInGaps * active_.size());
   Scored next = *state;
-  if (!Weigh(state->choices, &next.worth)) return;
+  const auto estimate = [&](const Scored& x) {
+    return Time(x.choices, &next.worth, Worth::kNoTime, roughly) ? next.worth.time_ns
+                                                                 : Worth::kNoTime;
+  };
+  best_estimate_ns_ = best->worth.time_ns < Worth::kNoTime ? estimate(*best) : 0;
+  if (estimate(*state) == Worth::kNoTime) return;
+  // Estimates are compared with estimates.
+  state->worth = next.worth;
   sketch_.ListNeeds(&needs_);
   while (evaluations_ < end && !is_over()) {
     next.choices = state->choices;
@@ -265,11 +281,17 @@ void JointSearch::Improve(Scored* state, Scored* best, std::int64_t evaluations,
 
 /// Takes choices for the best if a rehearsal says so. Estimates are no more than that.
 void JointSearch::NoteBest(Scored* state, Scored* best) {
-  if (state->worth.time_ns >= best->worth.time_ns) return;
+  const Nanoseconds estimate_ns = state->worth.time_ns;
+  const Nanoseconds to_beat_ns = std::max(best->worth.time_ns, best_estimate_ns_);
+  if (estimate_ns >= to_beat_ns) return;
+  // Where estimates have been too low, most of what seems better is not.
+  if (estimate_ns + shortfall_ns_ >= to_beat_ns && random_() % kDoubt != 0) return;
   Worth exact;
-  if (!Time(state->choices, &exact)) return;
-  if (exact.time_ns < Worth::kNoTime) state->worth = exact;
+  if (!Time(state->choices, &exact) || exact.time_ns == Worth::kNoTime) return;
+  shortfall_ns_ = (shortfall_ns_ + std::max<Nanoseconds>(exact.time_ns - estimate_ns, 0)) / 2;
+  state->worth.time_ns = std::max(estimate_ns, exact.time_ns);
   if (exact.time_ns >= best->worth.time_ns) return;
+  best_estimate_ns_ = estimate_ns;
   best->choices = state->choices;
   KeepUseless(&best->choices);
   best->worth = exact;

@@ -87,6 +87,7 @@ class JointSearch {
   void Activate(const Choices& choices);
   /// Whether any does.
   bool CanChange() const { return !active_.empty(); }
+  std::size_t active_count() const { return active_.size(); }
 
   /// Whether there is time to look at every gap.
   bool IsSmall() const;
@@ -157,6 +158,8 @@ class JointSearch {
   std::vector<double> relief_;                     // Per gap, once they have been activated.
   std::vector<std::size_t> active_;                // Gaps that may matter.
   std::vector<plan::VariableIndex> ghosts_;        // Variables that were rebuilt beyond their free.
+  Nanoseconds best_estimate_ns_ = 0;               // Of the best while annealing.
+  Nanoseconds shortfall_ns_ = 0;                   // By how much estimates were too low of late.
   std::vector<Bytes> needs_;                       // Per recorded op: of what is searched on from.
   plan::Script script_;
   std::vector<std::size_t> exit_gaps_;

@@ -33,6 +33,7 @@ Sketch::Sketch(const plan::Rewriter& rewriter, Bytes alignment)
   dropped_.assign(variables, 0);
   gap_of_.assign(variables, -1);
   trip_of_.assign(variables, -1);
+  goes_around_.assign(variables, 0);
   rebuilt_at_.assign(variables, -1);
   relic_end_.assign(variables, -1);
   marked_.assign(problem.ops.size(), 0);
@@ -145,12 +146,14 @@ void Sketch::Start(const Choices& choices) {
     dropped_[At(gap.variable)] = 0;
     rebuilt_at_[At(gap.variable)] = -1;
     gap_of_[At(gap.variable)] = trip_of_[At(gap.variable)] = -1;
+    goes_around_[At(gap.variable)] = 0;
     if (choices.gaps[g] == Choice::kKeep) continue;
     marked_[At(gap.after)] = marked_[At(gap.before)] = 1;
   }
   for (const std::size_t g : around_) {
     if (choices.gaps[g] != Choice::kSwap) continue;
     trip_of_[At(model_.gaps[g].variable)] = static_cast<std::int32_t>(trips_.size());
+    goes_around_[At(model_.gaps[g].variable)] = 1;
     trips_.push_back({.gap = g, .around = true});
   }
   around_count_ = trips_.size();

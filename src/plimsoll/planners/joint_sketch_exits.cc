@@ -36,14 +36,19 @@ void Sketch::OpenTrip(std::size_t gap) {
   trip_of_[At(model_.gaps[gap].variable)] = static_cast<std::int32_t>(index);
 }
 
-/// The last step that wrote a gap's variable, or rebuilt it; -1 if it is of an iteration before.
+/// The last step that wrote a gap's variable, or rebuilt it; as plan::FindLastWriters() says it.
 Slot Sketch::WrittenAt(std::size_t gap) const {
   const VariableIndex v = model_.gaps[gap].variable;
-  if (writes_until_[gap] == 0) return -1;
-  const OpIndex op = model_.writers[At(v)][At(writes_until_[gap] - 1)];
   const plan::Problem& problem = model_.problem;
-  const Position begin = problem.variables[At(v)].begin;
-  if (model_.gaps[gap].begin > begin && problem.ops[At(op)].position < begin) return -1;
+  const plan::Variable& variable = problem.variables[At(v)];
+  const bool was_there = model_.gaps[gap].begin <= variable.begin || variable.persistent();
+  if (writes_until_[gap] == 0) {
+    return was_there && goes_around_[At(v)] == 0 ? -1 : plan::Exit::kAtLastUse;
+  }
+  const OpIndex op = model_.writers[At(v)][At(writes_until_[gap] - 1)];
+  if (model_.gaps[gap].begin > variable.begin && problem.ops[At(op)].position < variable.begin) {
+    return plan::Exit::kAtLastUse;
+  }
   const auto next = std::lower_bound(late_.begin(), late_.end(), std::pair(op + 1, Slot{0}));
   const Slot recorded = op + (next == late_.begin() ? 0 : std::prev(next)->second);
   return std::max(recorded, rebuilt_at_[At(v)]);

@@ -94,10 +94,10 @@ class Sketch {
   /// A swapped gap, as it is drawn.
   struct Trip {
     std::size_t gap = 0;
-    plan::Slot written = -1;  ///< The last step before the gap that wrote it; -1: not known.
-    plan::Slot last = -1;     ///< The last use so far.
-    plan::Slot first = -1;    ///< Around the end: the first use of the iteration.
-    plan::Slot after = 0;     ///< The longest stretch without a use so far.
+    plan::Slot written = plan::Exit::kAtLastUse;  ///< As in plan::Exit.
+    plan::Slot last = -1;                         ///< The last use so far.
+    plan::Slot first = -1;  ///< Around the end: the first use of the iteration.
+    plan::Slot after = 0;   ///< The longest stretch without a use so far.
     plan::Slot before = 0;
     bool around = false;
   };
@@ -153,12 +153,13 @@ class Sketch {
   std::vector<std::uint8_t> marked_;   // Per op: whether something happens at it.
   std::vector<std::uint8_t> dropped_;  // Per variable.
   std::vector<std::pair<plan::OpIndex, plan::Slot>> late_;  // Ops, and replays up to them.
-  std::vector<std::int32_t> gap_of_;    // The last gap in which it was dropped; -1.
-  std::vector<std::int32_t> trip_of_;   // The trip that it is on; -1.
-  std::vector<plan::Slot> rebuilt_at_;  // The step that rebuilt it last; -1.
-  std::vector<plan::Slot> relic_end_;   // The step up to which it is known to linger.
-  std::vector<Instance> instances_;     // Of the recorded op at hand.
-  std::vector<Trip> trips_;             // Those around the end first.
+  std::vector<std::int32_t> gap_of_;       // The last gap in which it was dropped; -1.
+  std::vector<std::int32_t> trip_of_;      // The trip that it is on; -1.
+  std::vector<std::uint8_t> goes_around_;  // Whether it is away around the end.
+  std::vector<plan::Slot> rebuilt_at_;     // The step that rebuilt it last; -1.
+  std::vector<plan::Slot> relic_end_;      // The step up to which it is known to linger.
+  std::vector<Instance> instances_;        // Of the recorded op at hand.
+  std::vector<Trip> trips_;                // Those around the end first.
   std::size_t around_count_ = 0;
   std::vector<std::size_t> exit_gaps_;
   std::vector<Nanoseconds> gap_replay_ns_;

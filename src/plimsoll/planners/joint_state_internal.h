@@ -54,7 +54,8 @@ class JointEvaluator {
   void Rehearse(JointState* state) const;
 
   /// Makes a plan with the load within the target. REQUIRES: the state has been evaluated.
-  Attempt Make(const JointState& state) const;
+  /// With `quickly`, gives up soon where addresses are hard to find.
+  Attempt Make(const JointState& state, bool quickly = false) const;
 
  private:
   void MapSwaps(JointState* state) const;

@@ -169,8 +169,14 @@ class Plot {
     this.marks = this.svg.append("g");
     this.root.append(this.base, this.over, this.svg.node());
     this.waiting = false;
+    this.seen = true;  // Whether any of it is on the screen: what is not is drawn when it gets there.
+    this.stale = false;
     new ResizeObserver(() => this.layout()).observe(this.root);
-    repaints.push(() => this.redraw());
+    new IntersectionObserver((entries) => {
+      this.seen = entries[entries.length - 1].isIntersecting;
+      if (this.seen && this.stale) this.paint();
+    }, { rootMargin: "100px" }).observe(this.root);
+    repaints.push(() => this.paint());
   }
 
   get plotHeight() { return this.height - this.margin.top - this.margin.bottom; }
@@ -197,10 +203,19 @@ class Plot {
   redraw() {
     if (this.waiting || this.width === 0) return;
     this.waiting = true;
-    requestAnimationFrame(() => { this.waiting = false; this.paint(); });
+    requestAnimationFrame(() => {
+      this.waiting = false;
+      if (this.seen) this.paint();
+      else this.stale = true;
+    });
   }
 
-  paint() { if (this.width > 0 && this.draw) { this.draw(); this.drawOver(); } }
+  paint() {
+    if (this.width === 0 || !this.draw) return;
+    this.stale = false;
+    this.draw();
+    this.drawOver();
+  }
   drawOver() {}
 
   context(canvas) {
