@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "plimsoll/base/clock.h"
+#include "plimsoll/planners/joint_search_internal.h"
+#include "plimsoll/planners/joint_state_internal.h"
+#include "plimsoll/planners/planner.h"
+
+namespace plimsoll::planners {
+
+/// `joint`, as joint.cc describes it: the search for choices is there, joint_place.cc makes plans
+/// of them, and joint_rivals.cc asks the other planners.
+class Joint {
+ public:
+  explicit Joint(const Question& question)
+      : question_(question),
+        evaluator_(question),
+        search_(evaluator_.rewriter(), question.machine, question.options.alignment,
+                question.options.seed),
+        deadline_(question.options.time_budget_seconds),
+        base_ns_(question.problem.iteration_ns()) {}
+
+  Attempt Run();
+
+ private:
+  /// Where a search begins.
+  struct Start {
+    double share;  ///< JointSearch::FillLink(); 0: the link is left empty at first.
+    bool area;     ///< JointSearch::Reduce()
+    plan::OpIndex horizon = plan::Rewriter::kFar;
+  };
+  static const std::vector<Start>& Starts();
+
+  // Of the question and the budget:
+  bool IsHuge() const;
+  Bytes PersistentBytes() const;
+  /// Whether what is persistent, which cannot be rebuilt, leaves room within the limit.
+  bool MayDoWithoutSwaps() const;
+  double Limit() const { return static_cast<double>(question_.options.limit_bytes); }
+  bool IsStopped() const { return question_.options.stop && question_.options.stop(); }
+  /// How much of the budget is spent.
+  double Progress() const;
+  bool IsOver(double progress = 1) const { return Progress() >= progress || IsStopped(); }
+  JointSearch::IsOver Until(double progress) const;
+  /// However short the time is, there must be something to begin with.
+  JointSearch::IsOver UntilFound() const;
+
+  // Choices:
+  Scored Empty() const;
+  /// Finds choices for the target from scratch; ones that take for ever if it finds none.
+  Scored Begin(const Start& start);
+  /// Everything goes to the host, and what is better rebuilt is rebuilt.
+  Scored LastResort();
+  /// Looks for better choices, from other starts, the first of them `next`, and on from the best.
+  void Search(std::size_t next);
+  /// Remembers choices to search on from, if they are among the best so far.
+  void Enter(Scored state);
+  void SortField();
+  /// Searches on from the starts, in rounds: after each, the better half goes on. How good a start
+  /// is by itself says little about where it leads. Returns where the best of them got to.
+  Scored HoldHeats();
+  void AnnealOn(Scored* state);
+  /// What a random change may cost at first, for choices like these: about as much as one of them.
+  double HeatOf(const Scored& state) const;
+
+  // Plans:
+  /// Keeps a plan if it is the best so far; says whether it is.
+  bool Take(Attempt attempt);
+  /// Takes the plan of a chain, if the iteration is one and it is better.
+  void TakeChain();
+  /// Makes a plan of choices; keeps it if it is the best so far. Returns whether it can be placed.
+  bool Make(const Scored& state, bool quickly = false);
+  /// Makes a plan of the best choices as they are, or of ones for lower targets.
+  void MakeFirst();
+  /// Makes a plan of the best. False if it cannot be placed, or its addresses make ops wait.
+  bool MakeAsPredicted();
+  /// Makes a plan of the best, or of something close to it that leaves more room.
+  void MakeLast();
+  /// Of the limit, by how much the last plan that could not be placed was above it.
+  double Missing() const { return static_cast<double>(needed_bytes_) / Limit() - 1; }
+  /// Goes on from the best plan so far. False if there is none of ours.
+  bool GoBack();
+  /// Nothing can be placed for a target that is higher than that of the best plan by more than a
+  /// little: goes back to that plan, if it is not much slower, and up halfway from there. Returns
+  /// whether it did.
+  bool ComeDown(Scored* state);
+  /// Raises the target halfway to where it cannot be. What is found so far stays good.
+  void Raise();
+  /// The best cannot be placed. Looks for others that take about as long, step by step for such
+  /// that need fewer addresses. Returns whether one of them can be placed.
+  bool Squeeze(Scored* state);
+  /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
+  void GiveUp(double part);
+  /// Brings choices under a target that is lower than it was. False if that cannot be done.
+  bool Tighten(Scored* state);
+  /// The best cannot be placed. Looks around for others of the same target, and every few times for
+  /// some that leave more room, if these are not much slower.
+  void Retreat(Scored* state);
+  /// Looks for choices close to some that cannot be placed.
+  void LookAround(const Scored& misfit, Scored* state);
+  /// Brings the best under a lower target: much lower if it was far from being placed, or else a
+  /// little. False, and all is as it was, if it cannot be.
+  bool LowerTarget();
+
+  // Other planners:
+  /// Begins from what other planners choose.
+  void BeginFromRivals();
+  /// Takes what another planner would do, if it is better. Asks only whom nothing rules out, and of
+  /// large problems no longer than the search was.
+  void TakeBetterRival();
+
+  const Question& question_;
+  JointEvaluator evaluator_;
+  JointSearch search_;
+  const Deadline deadline_;
+  const Nanoseconds base_ns_;  // Nothing is faster than the recorded ops alone.
+  Scored best_;                // For the target, whether it can be placed or not.
+  Scored placed_;              // What the best plan was made of.
+  Bytes placed_target_ = 0;
+  Bytes ceiling_ = 0;  // Of targets: what was found there could not be placed, or it is the limit.
+  std::vector<Scored> field_;  // Starts to search on from, the best first.
+  Bytes needed_bytes_ = 0;     // By the last plan that could not be placed.
+  int misfits_ = 0;            // Of the search.
+  std::optional<Attempt> made_;
+  Nanoseconds made_ns_ = Worth::kNoTime;
+};
+
+}  // namespace plimsoll::planners

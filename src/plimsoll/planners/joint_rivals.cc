@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of `joint` that asks the other planners: where to begin, and, in the end, whether one of
+// them does better.
+#include <algorithm>
+#include <utility>
+
+#include "plimsoll/planners/choices_internal.h"
+#include "plimsoll/planners/joint_bound.h"
+#include "plimsoll/planners/joint_internal.h"
+
+namespace plimsoll::planners {
+namespace {
+
+/// Of the budget: until when they are asked where to begin, and, in a large problem, for a plan.
+constexpr double kRivalsEnd = 0.3;
+constexpr double kRivalsLast = 2;
+/// The scores combined may be so much better than one alone: by one part in so many.
+constexpr Nanoseconds kReachOfScores = 6;
+
+}  // namespace
+
+void Joint::BeginFromRivals() {
+  if (!search_.IsSmall()) return;
+  for (const Planner& rival : Planners()) {
+    if (rival.choose == nullptr || IsOver(kRivalsEnd)) continue;
+    const Offer offer = rival.choose(question_, &evaluator_)(search_.target());
+    Scored state{{offer.choices, {}, offer.horizon}, {}};
+    search_.Time(state.choices, &state.worth);
+    if (state.worth.time_ns == Worth::kNoTime) continue;
+    search_.Relax(&state, Until(kRivalsEnd));
+    Enter(std::move(state));
+  }
+}
+
+void Joint::TakeBetterRival() {
+  const Bytes limit = question_.options.limit_bytes;
+  const auto give_up = [this] {
+    return IsStopped() || (!search_.IsSmall() && IsOver(kRivalsLast));
+  };
+  // No plan that only swaps is faster than this.
+  const Nanoseconds bound =
+      JointBound(question_.problem, question_.machine, limit, /*may_recompute=*/false);
+  Nanoseconds closest = Worth::kNoTime;
+  for (const Planner& rival : Planners()) {
+    if (made_ns_ <= base_ns_ || give_up()) return;
+    if (rival.decide != nullptr && made_ns_ > bound) {
+      const Decider decide = rival.decide(question_);
+      const auto predicted =
+          plan::PredictIteration(question_.problem, decide(limit), question_.machine,
+                                 ToScheduleOptions(question_.options));
+      if (!predicted) continue;
+      // With less load than the limit allows, it may do better than at the limit.
+      if (*predicted > made_ns_ + made_ns_ / 2) continue;
+      closest = std::min(closest, *predicted);
+      Take(MakeFit(question_, decide, made_ns_, give_up));
+    } else if (rival.choose != nullptr && search_.IsSmall()) {
+      const JointState state = ConsiderRival(rival, question_, limit, &evaluator_);
+      const auto made_ns = static_cast<double>(made_ns_);
+      if (state.time_ns >= made_ns) continue;
+      Take(MakeFitByChoices(question_, rival.choose, made_ns));
+    }
+  }
+  // Combined, the scores may be so much better than one of them alone.
+  if (made_ns_ <= bound || closest - made_ns_ > made_ns_ / kReachOfScores) return;
+  PlannerOptions options = question_.options;
+  options.stop = give_up;
+  Take(PlanBayes({question_.problem, question_.machine, options}));
+}
+
+}  // namespace plimsoll::planners
