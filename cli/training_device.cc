@@ -21,6 +21,8 @@ namespace {
 /// What CUDA takes later, little by little: code that is loaded when it first runs, graphs. Some 30
 /// MiB were seen.
 constexpr Bytes kReserve = Bytes{64} << 20;
+/// No context takes less.
+constexpr Bytes kLeastTaken = Bytes{64} << 20;
 
 /// As kernels that are bound by memory do, on the calling thread.
 std::function<void(void*)> HostTraffic(std::byte* memory, Bytes size_bytes) {
@@ -116,7 +118,15 @@ TrainingDevice OpenTrainingDevice(const DeviceSettings& settings) {
 void SettleTrainingDevice(TrainingDevice* device) {
   if (!device->is_gpu) return;
   device->library->ReleaseScratch();
-  device->overhead_bytes = device->taken_bytes() + kReserve;
+  const Bytes taken = device->taken_bytes();
+  // It is the difference of what the whole card had taken before and has now.
+  if (taken < kLeastTaken) {
+    throw DeviceError("measuring what CUDA takes of " + device->name,
+                      fmt::format("{} bytes cannot be all of it: another program gave memory back "
+                                  "meanwhile, so that the limit could not be held; start again",
+                                  taken));
+  }
+  device->overhead_bytes = taken + kReserve;
 }
 
 }  // namespace plimsoll::cli
