@@ -3,14 +3,12 @@
 // `joint`: keep, swap or recompute, gap by gap.
 //
 //   1. Starts. The link is filled with what is dear to rebuild, then gaps are dropped, cheapest
-//   bytes
-//      first, until the load is within the target, and a little further: copies on their way need
-//      room, too. Then whatever has become needless is kept again.
+//      bytes first, until the load is within the target, and a little further: copies on their way
+//      need room, too. Then whatever has become needless is kept again.
 //   2. Search: random changes, and small parts torn down and built anew, with simulated annealing
-//   on
-//      an estimate of the iteration; what seems better is rehearsed.
-//   3. Plans are made of the best, for ever lower targets under the limit until one can be placed:
-//      fragmentation takes an unknown part of it. The search goes on from there.
+//      on an estimate of the iteration, from several starts; what seems better is rehearsed.
+//   3. Plans are made of the best. Where one cannot be placed, others are looked for that take as
+//      long and need fewer addresses, or a lower target is aimed at (joint_place.cc).
 //
 // A first plan is made at once, so that there is one whenever time is up. In the end, what the
 // other planners would do is looked at, and taken if it is better.
