@@ -105,6 +105,24 @@ test("hover names the op, the largest variables, the rectangle, and what a comma
   await close(page);
 });
 
+test("a chart that was off the screen is drawn again when it gets there", async () => {
+  const page = await open("resnet50");
+  await page.setViewportSize({ width: 1280, height: 460 });
+  await page.evaluate(() => document.getElementById("decisions").scrollIntoView());
+  await settle(page);
+  const whole = await pixels(page, "memory");
+  await page.locator("#map .plot").first().evaluate((plot) => {
+    plot.focus({ preventScroll: true });
+    for (let k = 0; k < 4; ++k) plot.dispatchEvent(new KeyboardEvent("keydown", { key: "+", bubbles: true }));
+  });
+  await settle(page);
+  assert.equal(await pixels(page, "memory"), whole);
+  await surface(page, "memory");
+  await settle(page);
+  assert.notEqual(await pixels(page, "memory"), whole);
+  await close(page);
+});
+
 test("wheel and keys zoom and pan, all charts together; double click shows all", async () => {
   const page = await open("resnet50");
   const { canvas, box } = await surface(page, "map");

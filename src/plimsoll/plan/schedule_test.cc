@@ -277,6 +277,23 @@ TEST(ScheduleTest, APersistentVariableThatNobodyWritesIsSavedOnceForAll) {
   EXPECT_EQ(plan.host_bytes, 100);
 }
 
+/// As a batch is: read at both ends of the iteration, written by nobody.
+TEST(ScheduleTest, WhatNobodyWritesGoesWhileItIsRead) {
+  Problem problem;
+  AddTimedOp(50, {0}, {}, &problem);
+  AddTimedOp(50, {}, {1}, &problem);
+  AddTimedOp(50, {}, {}, &problem);
+  AddTimedOp(50, {0}, {}, &problem);
+  AddPersistent(50, &problem);
+  AddVariable(60, 1, 2, &problem);
+  const Decision decision{{GapsOf(problem, {0})[0]}};
+  const Plan plan = MakeRight(problem, decision, LimitedTo(100));
+  ASSERT_EQ(plan.queues[1].size(), 1U);
+  // It waits for the last op of the iteration before, so that its bytes are free behind the first.
+  EXPECT_EQ(plan.commands[At(plan.queues[1][0])].waits, (std::vector<Wait>{{3, 1}}));
+  EXPECT_EQ(PredictIteration(problem, decision, OneBytePerNs(), LimitedTo(100)), 200);
+}
+
 TEST(ScheduleTest, APersistentVariableIsSavedWhereItHasBeenWritten) {
   //     op     0    1    2    3    4    5   │
   //     w      W         R         R        │     gaps [1, 2), [3, 4), [5, 6): one is saved
