@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `tight`, the default planner. Three stages, each of which stops as soon as the lower bound (or
+// `tight`, the default planner. Four stages, each of which stops as soon as the lower bound (or
 // the capacity asked for) is reached:
 //
 //   1. Dives: greedy skylines in several orders, milliseconds each (skyline.h).
-//   2. Search: exact search on the core of the problem, the sections that set the peak (search.h,
+//   2. Wheel: orders for first fit that are learned from what does not fit (wheel.h); only if a
+//      capacity is asked for and the budget is one of nodes, as it is when plans are made.
+//   3. Search: exact search on the core of the problem, the sections that set the peak (search.h,
 //      core.h), at the lower bound first and then at capacities between it and the best so far. A
 //      placement of the core is completed first-fit; a core that is proved not to fit raises the
 //      bound. Restarts with other orders and twice the nodes, until the time budget ends.
-//   3. Rivals: every other planner, so that `tight` is never worse than any of them. They run even
+//   4. Rivals: every other planner, so that `tight` is never worse than any of them. They run even
 //      when the time budget is spent; only beyond 200 thousand buffers, where some of them take
 //      long, is half a percent over the bound good enough to go without (unless a capacity asks for
 //      less).
@@ -29,6 +31,7 @@
 #include "plimsoll/place/search.h"
 #include "plimsoll/place/skyline.h"
 #include "plimsoll/place/smartpool.h"
+#include "plimsoll/place/wheel.h"
 
 namespace plimsoll::place {
 namespace {
@@ -52,6 +55,7 @@ class TightPlanner {
     if (!Done() && (reduced_.has_fixed || (reduced_.has_gaps && small))) TryInOrder();
     // Completing a core of so many is not counted in nodes, and takes minutes.
     const bool searchable = options_.node_budget < 0 || reduced_.items.size() <= kMostPerNode;
+    if (!Done() && MayTurnWheel()) TurnWheel();
     if (!Done() && !GoodEnough() && BestHeight() > bound_ && searchable) SearchCores();
     if (!Done() && !GoodEnough() && options_.node_budget < 0) TryRivals();
     best_.lower_bound_bytes = BoundBytes();
@@ -142,6 +146,31 @@ class TightPlanner {
     }
   }
 
+  /// Only where there is a little room: without any, it has never been seen to find a placement.
+  bool MayTurnWheel() const {
+    const auto least = static_cast<Bytes>(kRoomForWheel * static_cast<double>(BoundBytes()));
+    return options_.node_budget > 0 && options_.capacity_bytes >= least && !reduced_.has_fixed &&
+           reduced_.uniform_alignment && reduced_.items.size() <= kLarge;
+  }
+
+  /// Looks for an order in which the large items fit, and puts the small ones around them; if there
+  /// is no room for these, an order that leaves some.
+  void TurnWheel() {
+    const Units capacity = options_.capacity_bytes / reduced_.unit;
+    Wheel wheel(reduced_, capacity, options_.seed);
+    std::int64_t placements = kPlacementsPerNode * options_.node_budget;
+    for (const double share : {0.0, 0.5, 1.0}) {
+      const auto reserve = static_cast<Units>(share * static_cast<double>(wheel.small_load()));
+      if (!wheel.Turn(reserve, &placements)) return;
+      std::vector<Bytes> offsets = FixedOffsets(problem_);
+      for (std::size_t k = 0; k < wheel.items().size(); ++k) {
+        offsets[reduced_.items[wheel.items()[k]].buffer] = wheel.offsets()[k] * reduced_.unit;
+      }
+      PlaceRest(std::move(offsets));
+      if (Done()) return;
+    }
+  }
+
   void TryRivals() {
     // Also of buffers that hold nothing and so are not in the reduced problem.
     const bool has_fixed =
@@ -217,8 +246,7 @@ class TightPlanner {
     return status;
   }
 
-  /// Puts the rest around the placed core, first-fit by decreasing area; true if all of it is
-  /// within the capacity.
+  /// Puts the rest around the placed core; true if all of it is within the capacity.
   bool Complete(std::size_t c, Units capacity) {
     const Core& core = cores_[c];
     std::vector<Bytes> offsets = FixedOffsets(problem_);
@@ -231,6 +259,13 @@ class TightPlanner {
       const Units offset = height + searches_[c]->offsets()[k];
       offsets[reduced_.items[core.items[k]].buffer] = offset * reduced_.unit;
     }
+    if (!PlaceRest(std::move(offsets))) return false;
+    return BestHeight() <= capacity;
+  }
+
+  /// Puts what is unplaced around the rest, first-fit by decreasing area, and keeps that if it is
+  /// the best so far; false if it is not.
+  bool PlaceRest(std::vector<Bytes> offsets) {
     std::vector<std::size_t> rest;
     for (std::size_t i = 0; i < reduced_.items.size(); ++i) {
       if (offsets[reduced_.items[i].buffer] == kUnplaced) rest.push_back(i);
@@ -248,7 +283,7 @@ class TightPlanner {
     if (!PlaceInOrder(problem_, rest, Fit::kFirst, &offsets, best_.footprint_bytes)) return false;
     std::replace(offsets.begin(), offsets.end(), kUnplaced, Bytes{0});
     Keep(std::move(offsets));
-    return BestHeight() <= capacity;
+    return true;
   }
 
   /// Whether the budget of the search is spent.
@@ -260,6 +295,9 @@ class TightPlanner {
   static constexpr std::size_t kHuge = 200'000;
   static constexpr std::size_t kMostPerNode = 100'000;
   static constexpr double kGoodEnough = 1.005;
+  /// The wheel places so many in the time that a node of the search takes.
+  static constexpr std::int64_t kPlacementsPerNode = 16;
+  static constexpr double kRoomForWheel = 1.002;
 
   const Problem& problem_;
   const PlannerOptions& options_;

@@ -13,13 +13,17 @@ Nanoseconds Scale(Nanoseconds ns, double by) {
   return static_cast<Nanoseconds>(static_cast<double>(ns) * by);
 }
 
+/// A moment before everything.
+constexpr double kLongAgo = -1e18;
+
 }  // namespace
 
 Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes load_limit_bytes,
-                           Nanoseconds below_ns) {
+                           double prefetch, Nanoseconds below_ns) {
   script_ = &script;
   machine_ = &machine;
   limit_bytes_ = load_limit_bytes;
+  prefetch_ = prefetch;
   Prepare();
   if (!RunLap(below_ns)) return now_ns_;
   if (script.cyclic && out_free_ns_ > now_ns_) {
@@ -97,10 +101,11 @@ void Estimator::Prepare() {
   std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
     return exits[a].before != exits[b].before ? exits[a].before < exits[b].before : a < b;
   });
-  Nanoseconds latest = std::numeric_limits<Nanoseconds>::max();
+  auto latest = std::numeric_limits<double>::max();
   for (std::size_t k = order_.size(); k-- > 0;) {
     const Exit& exit = exits[order_[k]];
-    latest = std::min(latest, begin_ns_[At(exit.before)]) - machine_->in_ns(exit.size_bytes);
+    latest = std::min(latest, static_cast<double>(begin_ns_[At(exit.before)])) -
+             prefetch_ * static_cast<double>(machine_->in_ns(exit.size_bytes));
     trips_[order_[k]].latest_ns = latest;
     if (exit.around) trips_[order_[k]].state = State::kAway;
   }
@@ -181,10 +186,12 @@ void Estimator::BringIn(Slot slot, Nanoseconds end_ns) {
     Trip& trip = trips_[e];
     if (trip.state == State::kComing) continue;
     if (trip.state != State::kAway || exit.before <= slot) return;
-    if (begin_ns_[At(slot) + 1] <= trip.latest_ns) return;
+    if (static_cast<double>(begin_ns_[At(slot) + 1]) <= trip.latest_ns) return;
     Nanoseconds begin = std::max({now_ns_, in_free_ns_, trip.out_end_ns});
     // What comes from around the end may have begun before.
-    if (slot == 0 && exit.around) begin = std::max(trip.latest_ns, in_free_ns_);
+    if (slot == 0 && exit.around) {
+      begin = std::max(static_cast<Nanoseconds>(std::max(trip.latest_ns, kLongAgo)), in_free_ns_);
+    }
     if (begin >= end_ns || !HasRoom(slot, exit)) return;
     for (Slot s = slot; s < exit.before; ++s) load_bytes_[At(s)] += exit.held_bytes;
     StartIn(e, begin);

@@ -19,6 +19,7 @@ class Estimator {
   /// Returns how long the iteration takes. Once that is sure to be more than `below_ns`, stops and
   /// returns something that is.
   Nanoseconds Run(const Script& script, const Machine& machine, Bytes load_limit_bytes,
+                  double prefetch = kPrefetchJustInTime,
                   Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max());
 
   /// Exits that were needed again before they were gone.
@@ -28,7 +29,7 @@ class Estimator {
   enum class State : std::uint8_t { kHere, kLeaving, kAway, kComing };
   struct Trip {
     State state = State::kHere;
-    Nanoseconds latest_ns = 0;  ///< When it must begin to come, if nothing waits.
+    double latest_ns = 0;  ///< When it must begin to come, if nothing waits.
     Nanoseconds out_end_ns = 0;
     Nanoseconds in_end_ns = 0;
   };
@@ -54,6 +55,7 @@ class Estimator {
   const Script* script_ = nullptr;
   const Machine* machine_ = nullptr;
   Bytes limit_bytes_ = 0;
+  double prefetch_ = kPrefetchJustInTime;
   std::vector<Trip> trips_;            // Per exit.
   std::vector<std::size_t> order_;     // Exits in the order of the copy-in queue.
   std::vector<Bytes> load_bytes_;      // Per slot: what is needed, and what has come early.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <limits>
 #include <vector>
 
 #include "plimsoll/plan/assemble.h"
@@ -9,11 +8,6 @@
 #include "plimsoll/plan/problem.h"
 
 namespace plimsoll::plan {
-
-/// When variables that were swapped out come back, by how much longer than predicted their copies
-/// are expected to take: 1 is just in time, infinity as early as memory allows.
-inline constexpr double kPrefetchJustInTime = 1;
-inline constexpr double kPrefetchEarly = std::numeric_limits<double>::infinity();
 
 struct RehearsalOptions {
   Bytes load_limit_bytes = 0;

@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "plimsoll/base/bytes.h"
 #include "plimsoll/plan/machine.h"
 
 namespace plimsoll::plan {
+
+/// When variables that were swapped out come back, by how much longer than predicted their copies
+/// are expected to take: 1 is just in time, infinity as early as memory allows.
+inline constexpr double kPrefetchJustInTime = 1;
+inline constexpr double kPrefetchEarly = std::numeric_limits<double>::infinity();
 
 /// An iteration in the few numbers that its timing depends on. Slot i is the time from the end of
 /// op i - 1 to the end of op i.

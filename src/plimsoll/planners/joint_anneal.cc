@@ -20,6 +20,8 @@ constexpr std::uint64_t kRecreateOneInGaps = 2;
 constexpr std::size_t kFewOps = 300;
 /// One in so many estimates is rehearsed that is not likely to be the best.
 constexpr std::uint64_t kDoubt = 16;
+/// How rarely it is changed how early copies in begin.
+constexpr std::uint64_t kPrefetchOneIn = 100;
 
 }  // namespace
 
@@ -158,6 +160,10 @@ void JointSearch::Return(std::size_t g, int others, bool stay_too, Choices* choi
 
 /// Changes a few choices at random.
 void JointSearch::Change(Choices* choices) {
+  if (random_() % kPrefetchOneIn == 0) {
+    choices->prefetch = kPrefetches[random_() % kPrefetches.size()];
+    return;
+  }
   const std::uint64_t kind = random_() % 32;
   const bool ghosts = !ghosts_.empty();
   if (ghosts && kind >= 28 && random_() % 2 == 0) return DropAndLinger(kind >= 30, choices);

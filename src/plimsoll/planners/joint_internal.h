@@ -93,6 +93,9 @@ class Joint {
   /// The best cannot be placed. Looks for others that take about as long, step by step for such
   /// that need fewer addresses. Returns whether one of them can be placed.
   bool Squeeze(Scored* state);
+  /// The same choices, with copies in that begin later, if that takes no longer than `most_ns`:
+  /// what is not there needs no addresses. Returns whether that can be placed.
+  bool ComeLater(Nanoseconds most_ns, Scored* state);
   /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
   void GiveUp(double part);
   /// Brings choices under a target that is lower than it was. False if that cannot be done.

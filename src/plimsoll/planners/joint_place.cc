@@ -69,6 +69,7 @@ bool Joint::Make(const Scored& state, bool quickly) {
   exact.choices = state.choices.gaps;
   exact.lingers = state.choices.lingers;
   exact.horizon = state.choices.horizon;
+  exact.prefetch = state.choices.prefetch;
   if (!evaluator_.Evaluate(&exact)) return false;
   Attempt attempt = evaluator_.Make(exact, quickly);
   if (const auto* misfit = std::get_if<plan::Misfit>(&attempt.made)) {
@@ -88,6 +89,7 @@ bool Joint::Squeeze(Scored* state) {
   const auto more = kSqueezedOverhead * static_cast<double>(best_.worth.time_ns - base_ns_);
   const Nanoseconds most =
       std::max(best_.worth.time_ns, worth.time_ns) + static_cast<Nanoseconds>(more);
+  if (ComeLater(most, state)) return true;
   const double end = Progress() + kSqueezeShare;
   Scored current = best_;
   Bytes needed = needed_bytes_;
@@ -107,6 +109,20 @@ bool Joint::Squeeze(Scored* state) {
     if (needed_bytes_ > needed) continue;
     needed = needed_bytes_;
     current = std::move(next);
+  }
+  return false;
+}
+
+bool Joint::ComeLater(Nanoseconds most_ns, Scored* state) {
+  for (const double prefetch : JointSearch::kPrefetches) {
+    if (prefetch >= best_.choices.prefetch || IsOver()) return false;
+    Scored later = best_;
+    later.choices.prefetch = prefetch;
+    search_.Time(later.choices, &later.worth);
+    if (later.worth.time_ns > most_ns || !Make(later)) continue;
+    best_ = later;
+    *state = std::move(later);
+    return true;
   }
   return false;
 }

@@ -68,12 +68,12 @@ bool JointSearch::Time(const Choices& choices, Worth* worth, Nanoseconds below_n
   if (!Weigh(choices, worth, below_ns)) return false;
   if (worth->excess > 0) return true;
   if (roughly) {
-    worth->time_ns = estimator_.Run(sketch_.script(), machine_, target_, below_ns);
+    worth->time_ns = estimator_.Run(sketch_.script(), machine_, target_, choices.prefetch, below_ns);
     useless_.clear();
     for (const std::size_t e : estimator_.useless()) useless_.push_back(sketch_.exit_gaps()[e]);
     return true;
   }
-  worth->time_ns = Rehearse();
+  worth->time_ns = Rehearse(choices.prefetch);
   return true;
 }
 
@@ -83,13 +83,13 @@ void JointSearch::KeepUseless(Choices* choices) const {
 
 /// Rehearses what is drawn. What is needed again before it is gone stays; if there is no room for
 /// it, there is no time.
-Nanoseconds JointSearch::Rehearse() {
+Nanoseconds JointSearch::Rehearse(double prefetch) {
   script_ = sketch_.script();
   exit_gaps_ = sketch_.exit_gaps();
   useless_.clear();
+  Nanoseconds time_ns = Worth::kNoTime;
   for (int k = 0; k < kMostRehearsals; ++k) {
-    const Nanoseconds time_ns =
-        plan::Perform(script_, machine_, target_, plan::kPrefetchJustInTime, &stays_);
+    time_ns = plan::Perform(script_, machine_, target_, prefetch, &stays_);
     std::size_t kept = 0;
     for (std::size_t e = 0; e < stays_.size(); ++e) {
       const plan::Stay& stay = stays_[e];
@@ -102,11 +102,11 @@ Nanoseconds JointSearch::Rehearse() {
         script_.exits[kept++] = script_.exits[e];
       }
     }
-    if (kept == script_.exits.size()) return time_ns;
+    if (kept == script_.exits.size()) break;
     script_.exits.resize(kept);
     SaveAgain();
   }
-  return Worth::kNoTime;
+  return time_ns;
 }
 
 /// What a useless exit would have saved, others must.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -34,6 +35,8 @@ struct Scored {
 /// worth, joint_greedy.cc goes straight down, joint_anneal.cc here and there. Not thread safe.
 class JointSearch {
  public:
+  /// How early copies in may begin.
+  static constexpr std::array kPrefetches = {plan::kPrefetchJustInTime, 1.25, 1.6, 2.5, 4.0};
   /// Asked before each evaluation.
   using IsOver = std::function<bool()>;
 
@@ -118,7 +121,7 @@ class JointSearch {
                 std::size_t most, Scored* state, const IsOver& is_over);
   void Recreate(Scored* state, const IsOver& is_over);
   std::vector<double> EstimateRelief(bool area) const;
-  Nanoseconds Rehearse();
+  Nanoseconds Rehearse(double prefetch);
   void SaveAgain();
   bool Stay(const plan::Exit& exit);
   void KeepUseless(Choices* choices) const;

@@ -19,6 +19,7 @@ struct Choices {
   /// Per variable: whether it stays beyond its free for replays that read it. Empty: none does.
   std::vector<bool> lingers{};
   plan::OpIndex horizon = plan::Rewriter::kFar;  ///< For what is rebuilt on the way.
+  double prefetch = plan::kPrefetchJustInTime;   ///< Of all that comes back.
 
   friend bool operator==(const Choices&, const Choices&) = default;
 };

@@ -135,6 +135,7 @@ void JointEvaluator::Rehearse(JointState* state) const {
   if (state->excess > 0) return;
   plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
   schedule.load_limit_bytes = target_;
+  schedule.prefetch = state->prefetch;
   const auto predicted =
       plan::PredictIteration(state->rewritten->problem, state->swaps, question_.machine, schedule);
   if (predicted) state->time_ns = static_cast<double>(*predicted);
@@ -144,6 +145,7 @@ Attempt JointEvaluator::Make(const JointState& state, bool quickly) const {
   plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
   if (quickly) schedule.place_nodes = 0;
   schedule.load_limit_bytes = target_;
+  schedule.prefetch = state.prefetch;
   const auto replays = std::count(state.rewritten->is_replay.begin(),
                                   state.rewritten->is_replay.end(), std::uint8_t{1});
   if (replays == 0) return MakeOfRecorded(state, schedule);

@@ -21,6 +21,7 @@ struct JointState {
   std::vector<Choice> choices;
   std::vector<bool> lingers;                     ///< Per variable, or empty.
   plan::OpIndex horizon = plan::Rewriter::kFar;  ///< For what is rebuilt on the way.
+  double prefetch = plan::kPrefetchJustInTime;   ///< Of all that comes back.
   std::optional<plan::Rewritten> rewritten;
   plan::Decision swaps;     ///< Gaps of the rewritten problem.
   double excess = 0;        ///< Bytes above the target, summed over ops.
