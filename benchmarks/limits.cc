@@ -10,7 +10,7 @@
 // With --tightest: whether there is a plan five points of the peak above what the largest op needs
 // by itself.
 //
-//   limits [--reduction | --tightest] [--seconds S] [--evaluations N] TRACE...
+//   limits [--reduction | --tightest] [--seconds S] [--evaluations N] [--threads N] TRACE...
 //
 // With --evaluations, a plan takes so many of them, whatever time that takes: then the figures do
 // not depend on what else the machine does.
@@ -43,11 +43,13 @@ constexpr std::array kPercents = {80, 60, 50, 40, 30};
 struct Budget {
   double seconds = 5;
   std::int64_t evaluations = 0;  ///< If positive, the seconds do not count.
+  int threads = 0;               ///< 0: as many as the machine has.
 
   planners::PlannerOptions options() const {
     planners::PlannerOptions options;
     options.time_budget_seconds = seconds;
     options.evaluations = evaluations;
+    options.threads = threads;
     return options;
   }
   std::string text() const {
@@ -172,6 +174,8 @@ int Main(int argc, char** argv) {
       budget.seconds = std::atof(argv[++i]);
     } else if (std::string_view(argv[i]) == "--evaluations" && i + 1 < argc) {
       budget.evaluations = std::atoll(argv[++i]);
+    } else if (std::string_view(argv[i]) == "--threads" && i + 1 < argc) {
+      budget.threads = std::atoi(argv[++i]);
     } else if (std::string_view(argv[i]) == "--reduction") {
       reduction = true;
     } else if (std::string_view(argv[i]) == "--tightest") {
@@ -181,9 +185,9 @@ int Main(int argc, char** argv) {
     }
   }
   if (paths.empty() || !(budget.seconds > 0)) {
-    fmt::print(
-        stderr,
-        "usage: limits [--reduction | --tightest] [--seconds S] [--evaluations N] TRACE...\n");
+    fmt::print(stderr,
+               "usage: limits [--reduction | --tightest] [--seconds S] [--evaluations N] "
+               "[--threads N] TRACE...\n");
     return 2;
   }
   if (reduction || tightest) {

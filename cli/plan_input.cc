@@ -92,6 +92,10 @@ void AddPlannerSettings(CLI::App* command, PlanSettings* settings) {
       ->add_option("--evaluations", settings->evaluations,
                    "How many choices they look at instead, for answers that do not depend on time")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  command
+      ->add_option("--threads", settings->threads,
+                   "Threads of anytime planners; default as many as the machine has")
+      ->check(CLI::Range(1, 64));
 }
 
 void AddComparisonSettings(CLI::App* command, const std::string& json_help,
@@ -136,6 +140,7 @@ PlanInput MakePlanInput(const PlanSettings& settings, const trace::Trace& trace,
   input.options.seed = settings.seed;
   input.options.time_budget_seconds = settings.budget_seconds;
   input.options.evaluations = settings.evaluations;
+  input.options.threads = settings.threads;
   input.machine = settings.machine ? *settings.machine : SelectMachine(settings.link);
   const plan::Problem problem = plan::MakeProblem(trace);
   input.peak_load_bytes = plan::ProfileLoad(problem).peak_bytes;

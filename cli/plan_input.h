@@ -31,6 +31,7 @@ struct PlanSettings {
   std::uint64_t seed = 1;
   double budget_seconds = 5;
   std::int64_t evaluations = 0;
+  int threads = 0;  ///< 0: as many as the machine has.
 };
 /// Adds all of them, or all but what names the trace or the model.
 void AddPlanSettings(CLI::App* command, PlanSettings* settings);

@@ -90,6 +90,7 @@ std::optional<SubjectRead> ReadPlanSubject(const SubjectFiles& files,
   read.input.options.seed = settings.seed;
   read.input.options.time_budget_seconds = settings.budget_seconds;
   read.input.options.evaluations = settings.evaluations;
+  read.input.options.threads = settings.threads;
   read.subject = MakeSubject(std::move(plan), facts);
   read.input.peak_load_bytes = read.subject.figures.peak_load_bytes;
   return read;

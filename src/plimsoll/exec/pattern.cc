@@ -87,6 +87,7 @@ void Pattern::BeginToPlan(const PlanningOptions& options, bool wait) {
   asked.least_bytes = LeastBytes(steps_->problem);
   asked.time_budget_seconds = options.seconds;
   asked.evaluations = options.evaluations;
+  asked.threads = wait ? options.threads : 1;  // Training needs the others.
   asked.seed = options.seed;
   asked.stop = [stop = stop_] { return stop->load(); };
   const auto make = [planner, wait, problem = steps_->problem, machine = options.machine, asked] {

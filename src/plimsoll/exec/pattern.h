@@ -21,6 +21,7 @@ struct PlanningOptions {
   Bytes host_limit_bytes = kMaxBytes;
   double seconds = 5;            ///< That a plan may take to make.
   std::int64_t evaluations = 0;  ///< If positive, instead of time: repeatable.
+  int threads = 0;               ///< Where training waits: as in planners::PlannerOptions.
   std::uint64_t seed = 1;
 };
 

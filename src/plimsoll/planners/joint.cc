@@ -13,6 +13,7 @@
 // A first plan is made at once, so that there is one whenever time is up. In the end, what the
 // other planners would do is looked at, and taken if it is better.
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -146,13 +147,39 @@ void Joint::Search(std::size_t next) {
   Enter(best_);
   // Where the iteration is a chain, little is as good: so that comes before the other starts.
   if (!IsOver(kHeatsEnd)) TakeChain();
+  Engage();
+  TryStarts(next);
+  for (const std::unique_ptr<Joint>& helper : helpers_) {
+    helper->field_ = field_;
+    helper->best_ = best_;
+  }
+  Together([](Joint* joint) {
+    joint->best_ = joint->HoldHeats();
+    joint->GoOn();
+  });
+  TakeFromHelpers();
+}
+
+void Joint::TryStarts(std::size_t next) {
+  const std::vector<const Planner*> rivals = ListRivals();
+  const std::size_t starts = Starts().size() - next;
   // In a long iteration, starts take what the search from one of them needs.
   const double starts_end = search_.IsSmall() ? kStartsEnd : kStartsEndIfLarge;
-  for (std::size_t k = next; k < Starts().size() && !IsOver(starts_end); ++k) {
-    Enter(Begin(Starts()[k]));
-  }
-  BeginFromRivals();
-  best_ = HoldHeats();
+  std::vector<Scored> found(starts + rivals.size());
+  std::atomic<std::size_t> first_left = 0;
+  Together([&](Joint* joint) {
+    for (std::size_t k = first_left++; k < found.size(); k = first_left++) {
+      if (k >= starts) {
+        found[k] = joint->BeginFrom(*rivals[k - starts]);
+      } else if (!joint->IsOver(starts_end)) {
+        found[k] = joint->Begin(Starts()[next + k]);
+      }
+    }
+  });
+  for (Scored& state : found) Enter(std::move(state));
+}
+
+void Joint::GoOn() {
   Scored state = best_;
   while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
   while (!IsOver() && made_ns_ > base_ns_) {

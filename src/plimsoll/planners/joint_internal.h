@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,16 +16,19 @@
 namespace plimsoll::planners {
 
 /// `joint`, as joint.cc describes it: the search for choices is there, joint_place.cc makes plans
-/// of them, and joint_rivals.cc asks the other planners.
+/// of them, joint_rivals.cc asks the other planners, and joint_threads.cc searches on several
+/// threads.
 class Joint {
  public:
   explicit Joint(const Question& question)
-      : question_(question),
-        evaluator_(question),
-        search_(evaluator_.rewriter(), question.machine, question.options.alignment,
-                question.options.seed),
-        deadline_(question.options.time_budget_seconds),
+      : options_(question.options),
+        question_{question.problem, question.machine, options_},
+        evaluator_(question_),
+        search_(evaluator_.rewriter(), question.machine, options_.alignment, options_.seed),
+        deadline_(options_.time_budget_seconds),
         base_ns_(question.problem.iteration_ns()) {}
+  Joint(const Joint&) = delete;
+  Joint& operator=(const Joint&) = delete;
 
   Attempt Run();
 
@@ -57,12 +63,16 @@ class Joint {
   Scored LastResort();
   /// Looks for better choices, from other starts, the first of them `next`, and on from the best.
   void Search(std::size_t next);
+  /// Tries the other starts, and what other planners choose.
+  void TryStarts(std::size_t next);
   /// Remembers choices to search on from, if they are among the best so far.
   void Enter(Scored state);
   void SortField();
   /// Searches on from the starts, in rounds: after each, the better half goes on. How good a start
   /// is by itself says little about where it leads. Returns where the best of them got to.
   Scored HoldHeats();
+  /// Looks for better choices from the best on, and makes plans of them, until time is up.
+  void GoOn();
   void AnnealOn(Scored* state);
   /// What a random change may cost at first, for choices like these: about as much as one of them.
   double HeatOf(const Scored& state) const;
@@ -110,13 +120,31 @@ class Joint {
   bool LowerTarget();
 
   // Other planners:
-  /// Begins from what other planners choose.
-  void BeginFromRivals();
+  /// Those who choose for every gap.
+  std::vector<const Planner*> ListRivals() const;
+  /// Begins from what another planner chooses; choices that take for ever if they do not fit.
+  Scored BeginFrom(const Planner& rival);
   /// Takes what another planner would do, if it is better. Asks only whom nothing rules out, and of
   /// large problems no longer than the search was.
   void TakeBetterRival();
 
-  const Question& question_;
+  // Several threads:
+  /// A search beside another, from where that stands, which outlives it.
+  Joint(Joint* lead, std::uint64_t seed);
+  /// Gets a search for each thread that there is beside this one.
+  void Engage();
+  /// Calls `work` on all threads at once, each with its own search, this one too, and waits for
+  /// them. Who asked the question is called by this thread alone.
+  void Together(const std::function<void(Joint* joint)>& work);
+  /// Takes the best plan of all threads.
+  void TakeFromHelpers();
+  /// Notes how good a plan is that any thread has made,
+  void Note(Nanoseconds made_ns);
+  /// and tells who asked.
+  void Report();
+
+  PlannerOptions options_;
+  const Question question_;
   JointEvaluator evaluator_;
   JointSearch search_;
   const Deadline deadline_;
@@ -130,6 +158,14 @@ class Joint {
   int misfits_ = 0;            // Of the search.
   std::optional<Attempt> made_;
   Nanoseconds made_ns_ = Worth::kNoTime;
+
+  // If there are several threads, of the one that asks the others:
+  std::vector<std::unique_ptr<Joint>> helpers_;
+  std::function<bool()> callers_stop_;
+  std::function<void(Nanoseconds)> callers_on_progress_;
+  std::atomic<bool> stopped_ = false;                   // All of them.
+  std::atomic<Nanoseconds> noted_ns_ = Worth::kNoTime;  // The best plan of all,
+  Nanoseconds reported_ns_ = Worth::kNoTime;            // and as far as the caller knows.
 };
 
 }  // namespace plimsoll::planners

@@ -20,17 +20,22 @@ constexpr Nanoseconds kReachOfScores = 6;
 
 }  // namespace
 
-void Joint::BeginFromRivals() {
-  if (!search_.IsSmall()) return;
+std::vector<const Planner*> Joint::ListRivals() const {
+  std::vector<const Planner*> rivals;
+  if (!search_.IsSmall()) return rivals;
   for (const Planner& rival : Planners()) {
-    if (rival.choose == nullptr || IsOver(kRivalsEnd)) continue;
-    const Offer offer = rival.choose(question_, &evaluator_)(search_.target());
-    Scored state{{offer.choices, {}, offer.horizon}, {}};
-    search_.Time(state.choices, &state.worth);
-    if (state.worth.time_ns == Worth::kNoTime) continue;
-    search_.Relax(&state, Until(kRivalsEnd));
-    Enter(std::move(state));
+    if (rival.choose != nullptr) rivals.push_back(&rival);
   }
+  return rivals;
+}
+
+Scored Joint::BeginFrom(const Planner& rival) {
+  if (IsOver(kRivalsEnd)) return {};
+  const Offer offer = rival.choose(question_, &evaluator_)(search_.target());
+  Scored state{{offer.choices, {}, offer.horizon}, {}};
+  search_.Time(state.choices, &state.worth);
+  if (state.worth.time_ns < Worth::kNoTime) search_.Relax(&state, Until(kRivalsEnd));
+  return state;
 }
 
 void Joint::TakeBetterRival() {

@@ -44,6 +44,8 @@ class JointSearch {
   JointSearch(const plan::Rewriter& rewriter, const plan::Machine& machine, Bytes alignment,
               std::uint64_t seed);
 
+  /// For copies that go other ways.
+  void set_seed(std::uint64_t seed) { random_.seed(seed); }
   /// When there should be something to begin with, in a large problem.
   void set_in_hurry(IsOver in_hurry) { in_hurry_ = std::move(in_hurry); }
   /// How many times larger batches of a large problem may grow while all goes well: faster, and

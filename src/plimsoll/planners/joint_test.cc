@@ -2,8 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
+#include <stdexcept>
 #include <string>
+#include <thread>
 
+#include "plimsoll/base/clock.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
@@ -73,6 +78,69 @@ TEST(JointTest, EqualEvaluationsGiveEqualPlans) {
   const Outcome two = Plan("joint", problem, options);
   ASSERT_TRUE(one.plan && two.plan);
   EXPECT_EQ(*one.plan, *two.plan);
+}
+
+TEST(JointTest, EqualEvaluationsGiveEqualPlansOnAnyNumberOfThreads) {
+  const plan::Problem problem = Read("resnet18_b100");
+  PlannerOptions options = AtPercent(problem, 60, 800);
+  options.threads = 1;
+  const Outcome one = Plan("joint", problem, options);
+  options.threads = 4;
+  const Outcome four = Plan("joint", problem, options);
+  ASSERT_TRUE(one.plan && four.plan);
+  EXPECT_EQ(*one.plan, *four.plan);
+}
+
+TEST(JointTest, SeveralThreadsCallNobodyButByTheirCaller) {
+  const plan::Problem problem = Read("unet_b8_256");
+  PlannerOptions options = AtPercent(problem, 60, 0);
+  options.time_budget_seconds = 2;
+  options.threads = 4;
+  const std::thread::id caller = std::this_thread::get_id();
+  Nanoseconds best_ns = std::numeric_limits<Nanoseconds>::max();
+  std::atomic<int> strangers = 0;
+  options.on_progress = [&](Nanoseconds ns) {
+    if (std::this_thread::get_id() != caller) ++strangers;
+    EXPECT_LT(ns, best_ns);
+    best_ns = ns;
+  };
+  options.stop = [&] {
+    if (std::this_thread::get_id() != caller) ++strangers;
+    return false;
+  };
+  const Outcome outcome = Plan("joint", problem, options);
+  ASSERT_TRUE(outcome.plan);
+  EXPECT_TRUE(plan::CheckPlan(*outcome.plan).empty());
+  EXPECT_LE(outcome.plan->footprint_bytes, options.limit_bytes);
+  EXPECT_EQ(outcome.timeline.iteration_ns, best_ns);
+  EXPECT_EQ(strangers, 0);
+}
+
+TEST(JointTest, SeveralThreadsStopSoon) {
+  const plan::Problem problem = Read("unet_b8_256");
+  PlannerOptions options = AtPercent(problem, 60, 0);
+  options.time_budget_seconds = 600;
+  options.threads = 3;
+  const Stopwatch watch;
+  options.stop = [&] { return watch.seconds() > 1.5; };
+  const Outcome outcome = Plan("joint", problem, options);
+  EXPECT_LT(watch.seconds(), 60);
+  ASSERT_TRUE(outcome.plan);
+  EXPECT_LE(outcome.plan->footprint_bytes, options.limit_bytes);
+}
+
+TEST(JointTest, AnExceptionOfTheCallerEndsAllThreads) {
+  const plan::Problem problem = Read("unet_b8_256");
+  PlannerOptions options = AtPercent(problem, 60, 0);
+  options.time_budget_seconds = 600;
+  options.threads = 3;
+  const Stopwatch watch;
+  options.stop = [&]() -> bool {
+    if (watch.seconds() > 1.5) throw std::runtime_error("enough");
+    return false;
+  };
+  EXPECT_THROW(Plan("joint", problem, options), std::runtime_error);
+  EXPECT_LT(watch.seconds(), 60);
 }
 
 TEST(JointTest, AnAmpleLimitCostsNothing) {

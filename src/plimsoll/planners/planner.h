@@ -34,7 +34,11 @@ struct PlannerOptions {
   /// may look at, whatever time that takes: then equal questions have equal answers.
   double time_budget_seconds = 5;
   std::int64_t evaluations = 0;
-  /// Called by long searches with the best iteration time so far.
+  /// How many threads a search by time may use; 0 for as many as the machine has, within reason.
+  /// With `evaluations`, it is one.
+  int threads = 0;
+  /// Called by long searches with the best iteration time so far; like `stop`, by the thread that
+  /// called the planner.
   std::function<void(Nanoseconds best_ns)> on_progress{};
   /// Asked by long searches before each evaluation. If it says true, the search ends there,
   /// with the best so far, once it has found anything that fits.
