@@ -160,5 +160,27 @@ TEST(EstimatorTest, IsCloseToARehearsal) {
   EXPECT_GT(close_with_costs, cases * 9 / 10);
 }
 
+TEST(EstimatorTest, IsCloseToARehearsalInWhichCopiesInBeginEarly) {
+  int close = 0;
+  int other = 0;
+  const int cases = PlanCaseCount(2000);
+  for (int k = 0; k < cases; ++k) {
+    PlanRandom random(static_cast<std::uint64_t>(k));
+    const Script script = RandomScript(&random);
+    const Bytes limit = random.Between(900, 1400);
+    const double prefetch = random.OneIn(4) ? kPrefetchEarly : 1.5 + random.Between(0, 3);
+    // Copies in that meet copies out take longer than just in time counts on.
+    Machine machine = OneBytePerNs();
+    machine.both_in_bytes_per_s /= 3;
+    const auto estimated = static_cast<double>(Estimator().Run(script, machine, limit, prefetch));
+    const auto rehearsed = static_cast<double>(Perform(script, machine, limit, prefetch));
+    close += std::abs(estimated / rehearsed - 1) < 0.02 ? 1 : 0;
+    const auto just_in_time = static_cast<double>(Estimate(script, limit, machine));
+    other += estimated != just_in_time ? 1 : 0;
+  }
+  EXPECT_GT(close, cases * 9 / 10);
+  EXPECT_GT(other, 0);
+}
+
 }  // namespace
 }  // namespace plimsoll::plan
