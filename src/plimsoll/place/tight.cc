@@ -4,8 +4,8 @@
 // the capacity asked for) is reached:
 //
 //   1. Dives: greedy skylines in several orders, milliseconds each (skyline.h).
-//   2. Wheel: orders for first fit that are learned from what does not fit (wheel.h); only if a
-//      capacity is asked for and the budget is one of nodes, as it is when plans are made.
+//   2. Wheel: orders for first fit that are learned from what does not fit (wheel.h); only if the
+//      budget is one of nodes, as it is when plans are made.
 //   3. Search: exact search on the core of the problem, the sections that set the peak (search.h,
 //      core.h), at the lower bound first and then at capacities between it and the best so far. A
 //      placement of the core is completed first-fit; a core that is proved not to fit raises the
@@ -146,29 +146,42 @@ class TightPlanner {
     }
   }
 
-  /// Only where there is a little room: without any, it has never been seen to find a placement.
   bool MayTurnWheel() const {
+    return options_.node_budget > 0 && !reduced_.has_fixed && reduced_.uniform_alignment &&
+           reduced_.items.size() <= kMostPerNode;
+  }
+
+  /// Looks for orders within the capacity that is asked for, or within less and less.
+  void TurnWheel() {
+    // With no room at all, it has never been seen to find a placement.
     const auto least = static_cast<Bytes>(kRoomForWheel * static_cast<double>(BoundBytes()));
-    return options_.node_budget > 0 && options_.capacity_bytes >= least && !reduced_.has_fixed &&
-           reduced_.uniform_alignment && reduced_.items.size() <= kLarge;
+    if (options_.capacity_bytes >= 0) {
+      if (options_.capacity_bytes >= least) TurnWheel(options_.capacity_bytes);
+      return;
+    }
+    for (Bytes low = least, step = 0; step < kCapacities; ++step) {
+      const Bytes capacity = (low + best_.footprint_bytes) / 2;
+      if (capacity <= low || capacity >= best_.footprint_bytes) return;
+      if (!TurnWheel(capacity)) low = capacity;
+    }
   }
 
   /// Looks for an order in which the large items fit, and puts the small ones around them; if there
-  /// is no room for these, an order that leaves some.
-  void TurnWheel() {
-    const Units capacity = options_.capacity_bytes / reduced_.unit;
-    Wheel wheel(reduced_, capacity, options_.seed);
+  /// is no room for these, an order that leaves some. True if all of it fits.
+  bool TurnWheel(Bytes capacity_bytes) {
+    Wheel wheel(reduced_, capacity_bytes / reduced_.unit, options_.seed);
     std::int64_t placements = kPlacementsPerNode * options_.node_budget;
     for (const double share : {0.0, 0.5, 1.0}) {
       const auto reserve = static_cast<Units>(share * static_cast<double>(wheel.small_load()));
-      if (!wheel.Turn(reserve, &placements)) return;
+      if (!wheel.Turn(reserve, &placements)) return false;
       std::vector<Bytes> offsets = FixedOffsets(problem_);
       for (std::size_t k = 0; k < wheel.items().size(); ++k) {
         offsets[reduced_.items[wheel.items()[k]].buffer] = wheel.offsets()[k] * reduced_.unit;
       }
       PlaceRest(std::move(offsets));
-      if (Done()) return;
+      if (best_.footprint_bytes <= capacity_bytes) return true;
     }
+    return false;
   }
 
   void TryRivals() {
@@ -298,6 +311,7 @@ class TightPlanner {
   /// The wheel places so many in the time that a node of the search takes.
   static constexpr std::int64_t kPlacementsPerNode = 16;
   static constexpr double kRoomForWheel = 1.002;
+  static constexpr Bytes kCapacities = 6;
 
   const Problem& problem_;
   const PlannerOptions& options_;

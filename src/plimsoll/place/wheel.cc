@@ -22,6 +22,8 @@ constexpr double kBlur = 0.1;
 /// So many passes without progress end a round.
 constexpr int kPatience = 400;
 constexpr Units kNowhere = -1;
+/// More than this do not take part.
+constexpr std::size_t kMostItems = 4000;
 
 bool Meet(const Reduced::Item& a, const Reduced::Item& b) {
   for (const SectionRange& x : a.ranges) {
@@ -37,6 +39,7 @@ bool Meet(const Reduced::Item& a, const Reduced::Item& b) {
 Wheel::Wheel(const Reduced& reduced, Units capacity, std::uint64_t seed)
     : reduced_(reduced), capacity_(capacity), random_(seed) {
   ChooseItems(capacity);
+  if (IsLarge()) return;
   ListNeighbours();
   offsets_.assign(items_.size(), kNowhere);
   for (std::size_t k = 0; k < bottom_count_; ++k) {
@@ -47,6 +50,8 @@ Wheel::Wheel(const Reduced& reduced, Units capacity, std::uint64_t seed)
   std::iota(order_.begin(), order_.end(), static_cast<Index>(bottom_count_));
   priority_.resize(items_.size());
 }
+
+bool Wheel::IsLarge() const { return items_.size() - bottom_count_ > kMostItems; }
 
 void Wheel::ChooseItems(Units capacity) {
   const auto share = [&](double x) { return static_cast<Units>(x * static_cast<double>(capacity)); };
@@ -125,6 +130,7 @@ void Wheel::Prioritise(int round) {
 }
 
 bool Wheel::Turn(Units reserve, std::int64_t* placements) {
+  if (IsLarge()) return false;
   const Units capacity = capacity_ - reserve;
   if (order_.empty()) return bottom_height_ <= capacity;
   for (int round = 0;; ++round) {

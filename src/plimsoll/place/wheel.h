@@ -27,7 +27,8 @@ class Wheel {
   Wheel(const Reduced& reduced, Units capacity, std::uint64_t seed);
 
   /// Places all that take part within the capacity, less `reserve`, which is for the others. False
-  /// if `placements` are spent before it has: each time that an item is placed counts.
+  /// if `placements` are spent before it has: each time that an item is placed counts. False at
+  /// once if so many take part that a pass takes too long.
   bool Turn(Units reserve, std::int64_t* placements);
 
   /// The items that take part, and the offset of each as of the last pass; the bottom ones first.
@@ -44,6 +45,7 @@ class Wheel {
   };
 
   void ChooseItems(Units capacity);
+  bool IsLarge() const;
   Units LoadBelow(Units size) const;
   void ListNeighbours();
   void Prioritise(int round);
