@@ -159,7 +159,8 @@ class TightPlanner {
       if (options_.capacity_bytes >= least) TurnWheel(options_.capacity_bytes);
       return;
     }
-    for (Bytes low = least, step = 0; step < kCapacities; ++step) {
+    Bytes low = least;
+    for (int k = 0; k < kCapacities; ++k) {
       const Bytes capacity = (low + best_.footprint_bytes) / 2;
       if (capacity <= low || capacity >= best_.footprint_bytes) return;
       if (!TurnWheel(capacity)) low = capacity;
@@ -310,8 +311,10 @@ class TightPlanner {
   static constexpr double kGoodEnough = 1.005;
   /// The wheel places so many in the time that a node of the search takes.
   static constexpr std::int64_t kPlacementsPerNode = 16;
+  /// Of the bound: what it is asked for at least.
   static constexpr double kRoomForWheel = 1.002;
-  static constexpr Bytes kCapacities = 6;
+  /// How many capacities it is asked for, if none is given.
+  static constexpr int kCapacities = 6;
 
   const Problem& problem_;
   const PlannerOptions& options_;

@@ -21,6 +21,9 @@ constexpr double kMostComplaint = 0.2;
 constexpr double kBlur = 0.1;
 /// So many passes without progress end a round.
 constexpr int kPatience = 400;
+/// Whoever is so far above the capacity after so many passes has never been seen to get there.
+constexpr int kFirstPasses = 32;
+constexpr double kHopeless = 1.05;
 constexpr Units kNowhere = -1;
 /// More than this do not take part.
 constexpr std::size_t kMostItems = 4000;
@@ -54,7 +57,9 @@ Wheel::Wheel(const Reduced& reduced, Units capacity, std::uint64_t seed)
 bool Wheel::IsLarge() const { return items_.size() - bottom_count_ > kMostItems; }
 
 void Wheel::ChooseItems(Units capacity) {
-  const auto share = [&](double x) { return static_cast<Units>(x * static_cast<double>(capacity)); };
+  const auto share = [&](double x) {
+    return static_cast<Units>(x * static_cast<double>(capacity));
+  };
   Units least = 0;
   for (const double small : kSmall) {
     least = share(small);
@@ -133,6 +138,8 @@ bool Wheel::Turn(Units reserve, std::int64_t* placements) {
   if (IsLarge()) return false;
   const Units capacity = capacity_ - reserve;
   if (order_.empty()) return bottom_height_ <= capacity;
+  const auto hopeless = static_cast<Units>(kHopeless * static_cast<double>(capacity));
+  int passes = 0;
   for (int round = 0;; ++round) {
     Prioritise(round);
     Units lowest = std::numeric_limits<Units>::max();
@@ -143,6 +150,7 @@ bool Wheel::Turn(Units reserve, std::int64_t* placements) {
       if (height <= capacity) return true;
       if (height < lowest) stale = 0;
       lowest = std::min(lowest, height);
+      if (++passes == kFirstPasses && lowest > hopeless) return false;
       Complain(capacity);
     }
   }

@@ -28,7 +28,7 @@ class Wheel {
 
   /// Places all that take part within the capacity, less `reserve`, which is for the others. False
   /// if `placements` are spent before it has: each time that an item is placed counts. False at
-  /// once if so many take part that a pass takes too long.
+  /// once if so many take part that a pass takes too long, and soon if it does not come close.
   bool Turn(Units reserve, std::int64_t* placements);
 
   /// The items that take part, and the offset of each as of the last pass; the bottom ones first.

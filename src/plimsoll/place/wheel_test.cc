@@ -27,7 +27,7 @@ std::vector<Violation> FindViolations(const Problem& problem, const Reduced& red
 
 TEST(WheelTest, FindsTheOptimumOfMostSmallProblems) {
   int found = 0;
-  constexpr int kCases = 500;
+  constexpr int kCases = 200;
   for (int k = 0; k < kCases; ++k) {
     TestRandom random(static_cast<std::uint64_t>(k));
     const Problem problem = RandomProblem(
@@ -45,13 +45,22 @@ TEST(WheelTest, FindsTheOptimumOfMostSmallProblems) {
 }
 
 TEST(WheelTest, GivesUpWhenItsPlacementsAreSpent) {
-  const Problem problem = {{{"a", {0, 2}, 2}, {"b", {1, 3}, 2}, {"c", {2, 4}, 2}}};
+  const Problem problem = {{{"a", {0, 2}, 50}, {"b", {1, 3}, 50}, {"c", {2, 4}, 51}}};
   const Reduced reduced = Reduce(problem);
-  Wheel wheel(reduced, 3 / reduced.unit, 1);
-  std::int64_t placements = 100;
+  Wheel wheel(reduced, 100, 1);
+  std::int64_t placements = 10'000;
   EXPECT_FALSE(wheel.Turn(0, &placements));
   EXPECT_GE(placements, 0);
   EXPECT_LT(placements, 3);  // Not enough for one more pass.
+}
+
+TEST(WheelTest, GivesUpSoonWhereItIsFarFromFitting) {
+  const Problem problem = {{{"a", {0, 2}, 50}, {"b", {1, 3}, 50}, {"c", {2, 4}, 60}}};
+  const Reduced reduced = Reduce(problem);
+  Wheel wheel(reduced, 100 / reduced.unit, 1);
+  std::int64_t placements = 10'000;
+  EXPECT_FALSE(wheel.Turn(0, &placements));
+  EXPECT_GT(placements, 9'000);
 }
 
 TEST(WheelTest, LeavesOutWhatIsSmallAndStacksWhatIsAlwaysThere) {

@@ -68,7 +68,8 @@ bool JointSearch::Time(const Choices& choices, Worth* worth, Nanoseconds below_n
   if (!Weigh(choices, worth, below_ns)) return false;
   if (worth->excess > 0) return true;
   if (roughly) {
-    worth->time_ns = estimator_.Run(sketch_.script(), machine_, target_, choices.prefetch, below_ns);
+    worth->time_ns =
+        estimator_.Run(sketch_.script(), machine_, target_, choices.prefetch, below_ns);
     useless_.clear();
     for (const std::size_t e : estimator_.useless()) useless_.push_back(sketch_.exit_gaps()[e]);
     return true;
