@@ -283,6 +283,7 @@ double Joint::Progress() const {
   if (options.evaluations > 0) {
     return static_cast<double>(search_.evaluations()) / static_cast<double>(options.evaluations);
   }
+  if (options.time_budget_seconds <= 0) return 1;
   return 1 - deadline_.remaining_seconds() / options.time_budget_seconds;
 }
 

@@ -143,6 +143,15 @@ TEST(JointTest, AnExceptionOfTheCallerEndsAllThreads) {
   EXPECT_LT(watch.seconds(), 60);
 }
 
+TEST(JointTest, WithoutTimeThereIsTheFirstPlan) {
+  const plan::Problem problem = Read("resnet18_b100");
+  PlannerOptions options = AtPercent(problem, 60, 0);
+  options.time_budget_seconds = 0;
+  const Outcome outcome = Plan("joint", problem, options);
+  ASSERT_TRUE(outcome.plan);
+  EXPECT_LE(outcome.plan->footprint_bytes, options.limit_bytes);
+}
+
 TEST(JointTest, AnAmpleLimitCostsNothing) {
   const plan::Problem problem = Read("vgg11_cifar_b100");
   const Outcome outcome = Plan("joint", problem, AtPercent(problem, 110, 0));
