@@ -146,9 +146,10 @@ class TightPlanner {
     }
   }
 
+  /// In a large problem only to go as low as can be: to put the small ones around takes long.
   bool MayTurnWheel() const {
     return options_.node_budget > 0 && !reduced_.has_fixed && reduced_.uniform_alignment &&
-           reduced_.items.size() <= kMostPerNode;
+           reduced_.items.size() <= (options_.capacity_bytes < 0 ? kMostPerNode : kLarge);
   }
 
   /// Looks for orders within the capacity that is asked for, or within less and less.

@@ -160,7 +160,8 @@ void JointSearch::Return(std::size_t g, int others, bool stay_too, Choices* choi
 
 /// Changes a few choices at random.
 void JointSearch::Change(Choices* choices) {
-  if (random_() % kPrefetchOneIn == 0) {
+  // In a long iteration there is no time to find addresses for what comes early.
+  if (IsSmall() && random_() % kPrefetchOneIn == 0) {
     choices->prefetch = kPrefetches[random_() % kPrefetches.size()];
     return;
   }
