@@ -54,6 +54,11 @@ Wheel::Wheel(const Reduced& reduced, Units capacity, std::uint64_t seed)
   priority_.resize(items_.size());
 }
 
+bool Wheel::IsAlwaysThere(const Reduced::Item& item) const {
+  const SectionRange hull = item.hull();
+  return item.ranges.size() == 1 && hull.begin == 0 && hull.end == reduced_.section_count;
+}
+
 bool Wheel::IsLarge() const { return items_.size() - bottom_count_ > kMostItems; }
 
 void Wheel::ChooseItems(Units capacity) {
@@ -67,11 +72,7 @@ void Wheel::ChooseItems(Units capacity) {
     if (small_load_ <= share(kSmallLoad)) break;
   }
   for (std::size_t i = 0; i < reduced_.items.size(); ++i) {
-    const SectionRange hull = reduced_.items[i].hull();
-    const bool always = reduced_.items[i].ranges.size() == 1 && hull.begin == 0 &&
-                        hull.end == reduced_.section_count;
-    if (!always) continue;
-    items_.push_back(i);
+    if (IsAlwaysThere(reduced_.items[i])) items_.push_back(i);
   }
   bottom_count_ = items_.size();
   for (std::size_t i = 0, next = 0; i < reduced_.items.size(); ++i) {
@@ -87,9 +88,7 @@ void Wheel::ChooseItems(Units capacity) {
 Units Wheel::LoadBelow(Units size) const {
   std::vector<Units> change(static_cast<std::size_t>(reduced_.section_count) + 1, 0);
   for (const Reduced::Item& item : reduced_.items) {
-    if (item.size >= size) continue;
-    const SectionRange hull = item.hull();
-    if (item.ranges.size() == 1 && hull.begin == 0 && hull.end == reduced_.section_count) continue;
+    if (item.size >= size || IsAlwaysThere(item)) continue;
     for (const SectionRange& range : item.ranges) {
       change[static_cast<std::size_t>(range.begin)] += item.size;
       change[static_cast<std::size_t>(range.end)] -= item.size;

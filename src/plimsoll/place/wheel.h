@@ -45,6 +45,7 @@ class Wheel {
   };
 
   void ChooseItems(Units capacity);
+  bool IsAlwaysThere(const Reduced::Item& item) const;
   bool IsLarge() const;
   Units LoadBelow(Units size) const;
   void ListNeighbours();
