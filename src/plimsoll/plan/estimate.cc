@@ -36,8 +36,10 @@ Nanoseconds Estimator::Run(const Script& script, const Machine& machine, Bytes l
 /// Runs all ops. False, with the least time that they take as of now, if that is too much.
 bool Estimator::RunLap(Nanoseconds below_ns) {
   const auto ops = static_cast<Slot>(script_->durations_ns.size());
+  highest_bytes_ = 0;
   for (Slot slot = 0; slot < ops; ++slot) {
     MakeRoom(slot);
+    highest_bytes_ = std::max(highest_bytes_, load_bytes_[At(slot)] + leaving_bytes_);
     Await(slot);
     const Nanoseconds least = now_ns_ + begin_ns_[At(ops)] - begin_ns_[At(slot)];
     if (least > below_ns) {

@@ -24,6 +24,8 @@ class Estimator {
 
   /// Exits that were needed again before they were gone.
   const std::vector<std::size_t>& useless() const { return useless_; }
+  /// The highest load that an op has found, with what was still leaving.
+  Bytes highest_bytes() const { return highest_bytes_; }
 
  private:
   enum class State : std::uint8_t { kHere, kLeaving, kAway, kComing };
@@ -69,6 +71,7 @@ class Estimator {
   Nanoseconds in_free_ns_ = 0;
   Nanoseconds out_busy_ns_ = 0;
   Nanoseconds in_busy_ns_ = 0;
+  Bytes highest_bytes_ = 0;
   Bytes leaving_bytes_ = 0;     // Of what is being copied out and still has its bytes.
   std::size_t next_leave_ = 0;  // The first exit whose op has not ended.
   std::size_t next_gone_ = 0;   // Those before have given their bytes.

@@ -24,6 +24,47 @@ void AddAccess(const Op& op, OpIndex index, const Problem& problem, const Operan
   own.push_back({index, time, !writes, writes});
 }
 
+/// Of the size from which on variables count, that of moments.
+constexpr Bytes kMomentShare = 16;
+
+/// Whether a variable is persistent, and an op or a few in a row are all that touch it.
+bool IsMoment(const Problem& problem, std::size_t variable, const std::vector<Access>& accesses) {
+  if (!problem.variables[variable].persistent() || !problem.cyclic) return false;
+  const auto few = static_cast<OpIndex>(problem.ops.size() / 4);
+  return accesses.back().op - accesses.front().op < few;
+}
+
+/// Gaps of large variables, and those of moments that are not that large.
+std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes, Bytes least_moment_bytes) {
+  std::vector<Gap> gaps;
+  const std::vector<std::vector<Access>> accesses = ListAccesses(problem);
+  const auto last = static_cast<OpIndex>(problem.ops.size()) - 1;
+  for (std::size_t v = 0; v < accesses.size(); ++v) {
+    const Variable& variable = problem.variables[v];
+    const std::vector<Access>& own = accesses[v];
+    if (variable.size_bytes == 0 || own.empty()) continue;
+    const bool large = variable.size_bytes >= least_bytes;
+    const bool moment = variable.size_bytes >= least_moment_bytes && IsMoment(problem, v, own);
+    if (!large && !moment) continue;
+    const auto add = [&](const Access& from, const Access& to, Position end) {
+      const Position begin = from.time + 1;
+      const Position shift = begin / (problem.period + 1) * problem.period;
+      // The next op in program order follows at once: there is no gap to speak of.
+      const bool around = end - shift >= problem.period;
+      const bool adjacent = around ? from.op == last && to.op == 0 : to.op == from.op + 1;
+      if (adjacent || begin >= end) return;
+      gaps.push_back({static_cast<VariableIndex>(v), from.op, to.op, begin - shift, end - shift});
+    };
+    for (std::size_t k = 0; large && k + 1 < own.size(); ++k) {
+      add(own[k], own[k + 1], own[k + 1].time);
+    }
+    if (variable.persistent() && problem.cyclic) {
+      add(own.back(), own.front(), own.front().time + problem.period);
+    }
+  }
+  return gaps;
+}
+
 }  // namespace
 
 std::vector<std::vector<Access>> ListAccesses(const Problem& problem) {
@@ -53,28 +94,11 @@ std::vector<std::vector<Access>> ListAccesses(const Problem& problem) {
 }
 
 std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes) {
-  std::vector<Gap> gaps;
-  const std::vector<std::vector<Access>> accesses = ListAccesses(problem);
-  const auto last = static_cast<OpIndex>(problem.ops.size()) - 1;
-  for (std::size_t v = 0; v < accesses.size(); ++v) {
-    const Variable& variable = problem.variables[v];
-    const std::vector<Access>& own = accesses[v];
-    if (variable.size_bytes < least_bytes || variable.size_bytes == 0 || own.empty()) continue;
-    const auto add = [&](const Access& from, const Access& to, Position end) {
-      const Position begin = from.time + 1;
-      const Position shift = begin / (problem.period + 1) * problem.period;
-      // The next op in program order follows at once: there is no gap to speak of.
-      const bool around = end - shift >= problem.period;
-      const bool adjacent = around ? from.op == last && to.op == 0 : to.op == from.op + 1;
-      if (adjacent || begin >= end) return;
-      gaps.push_back({static_cast<VariableIndex>(v), from.op, to.op, begin - shift, end - shift});
-    };
-    for (std::size_t k = 0; k + 1 < own.size(); ++k) add(own[k], own[k + 1], own[k + 1].time);
-    if (variable.persistent() && problem.cyclic) {
-      add(own.back(), own.front(), own.front().time + problem.period);
-    }
-  }
-  return gaps;
+  return ListGaps(problem, least_bytes, /*least_moment_bytes=*/kMaxBytes);
+}
+
+std::vector<Gap> ListGapsAndMoments(const Problem& problem, Bytes least_bytes) {
+  return ListGaps(problem, least_bytes, least_bytes / kMomentShare);
 }
 
 std::vector<OpIndex> FindLastWriters(const Problem& problem, const std::vector<Gap>& gaps) {

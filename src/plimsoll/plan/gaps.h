@@ -39,6 +39,11 @@ struct Gap {
 /// the order of variables and time.
 std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes);
 
+/// The same and, from a sixteenth of that size on, those gaps of persistent variables that take up
+/// nearly all of an iteration. Moments of optimizers have them: what takes part in a step at its
+/// end alone can leave and come back when the link has nothing else to do.
+std::vector<Gap> ListGapsAndMoments(const Problem& problem, Bytes least_bytes);
+
 /// Returns for every gap the op behind which its variable can be copied out: the last one to write
 /// it before the gap. Readers that follow may read on meanwhile. -1 if it has been as it is since
 /// the iteration before; gap.after if it comes back in that iteration, or begins its life there.

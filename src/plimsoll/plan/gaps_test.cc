@@ -23,6 +23,42 @@ Problem WrittenTwice() {
   return problem;
 }
 
+/// Eight ops, the last two of which update a weight, variable 0, by a moment, variable 1; the first
+/// reads the weight. Variable 2 is made by the first op and read by the sixth.
+Problem Training(Bytes weight_bytes, Bytes moment_bytes, Bytes feature_map_bytes) {
+  Problem problem;
+  AddTimedOp(10, {0}, {2}, &problem);
+  for (int k = 0; k < 4; ++k) AddTimedOp(10, {}, {}, &problem);
+  AddTimedOp(10, {2}, {}, &problem);
+  AddTimedOp(10, {1}, {1}, &problem);
+  AddTimedOp(10, {0, 1}, {0}, &problem);
+  AddPersistent(weight_bytes, &problem);
+  AddPersistent(moment_bytes, &problem);
+  AddVariable(feature_map_bytes, 0, 6, &problem);
+  return problem;
+}
+
+std::vector<VariableIndex> VariablesOf(const std::vector<Gap>& gaps) {
+  std::vector<VariableIndex> variables;
+  for (const Gap& gap : gaps) variables.push_back(gap.variable);
+  return variables;
+}
+
+TEST(ListGapsTest, SmallVariablesStay) {
+  EXPECT_EQ(VariablesOf(ListGaps(Training(1600, 1600, 1599), 1600)),
+            (std::vector<VariableIndex>{0, 1}));
+  EXPECT_EQ(VariablesOf(ListGaps(Training(1599, 1599, 1600), 1600)),
+            (std::vector<VariableIndex>{2}));
+}
+
+TEST(ListGapsTest, MomentsMayBeSmaller) {
+  EXPECT_EQ(VariablesOf(ListGapsAndMoments(Training(1599, 100, 1599), 1600)),
+            (std::vector<VariableIndex>{1}));
+  EXPECT_TRUE(ListGapsAndMoments(Training(1599, 99, 1599), 1600).empty());
+  EXPECT_EQ(ListGapsAndMoments(Training(1600, 1600, 1600), 1600),
+            ListGaps(Training(1600, 1600, 1600), 1600));
+}
+
 TEST(FindLastWritersTest, ReadersDoNotCount) {
   const Problem problem = WrittenTwice();
   const std::vector<Gap> gaps = GapsOf(problem, {0});

@@ -48,7 +48,7 @@ struct RewriteOptions {
 /// written by an op that must not run again.
 class Rewriter {
  public:
-  /// Gaps as by ListGaps(problem, least_bytes). Keeps a reference to the problem.
+  /// Gaps as by ListGapsAndMoments(problem, least_bytes). Keeps a reference to the problem.
   /// REQUIRES: every variable has one instance; its malloc comes before the first op that touches
   /// it, at a lower position, and its free behind the last.
   Rewriter(const Problem& problem, Bytes least_bytes);

@@ -13,7 +13,7 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 }  // namespace
 
 RewriteModel::RewriteModel(const Problem& of, Bytes least_bytes)
-    : problem(of), gaps(ListGaps(of, least_bytes)) {
+    : problem(of), gaps(ListGapsAndMoments(of, least_bytes)) {
   ListUses();
   ListWorkspaces();
   ListEvents();

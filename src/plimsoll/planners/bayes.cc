@@ -8,9 +8,11 @@
 //
 // The first points are the four scores alone, as their own planners have them, and then choosing
 // for much less: the result is never worse than the best of them. Placing is what takes long; so
-// other points are judged by rehearsals, at the load that the best plan so far was made for and at
-// a few others, and only what promises to be better is made into a plan and simulated. Where no
-// score fits, no other points are tried.
+// other points are judged by rehearsals, at several loads, with copies in that begin just in time
+// and later, and what promises to be better is noted. Late copies in make ops wait a little, and
+// leave others room for as long. In the end promises are made into plans and simulated, those first
+// that promise much or leave much room for fragmentation. Where no score fits, no other points are
+// tried.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,7 +31,10 @@
 namespace plimsoll::planners {
 namespace {
 
-constexpr int kEvaluations = 28;
+/// How many points are judged beyond the first ones: where there are few variables, more.
+constexpr std::int64_t kFewestEvaluations = 28;
+constexpr std::int64_t kMostEvaluations = 120;
+constexpr std::int64_t kEvaluatedVariables = 40'000;
 constexpr int kProposals = 500;
 constexpr double kLengthScale = 0.7;
 /// A point is the weights of the scores, and where between these two the load lies that they choose
@@ -39,10 +44,31 @@ constexpr double kLowestChoice = 0.6;
 constexpr double kHighestChoice = 1;
 /// Where the scores alone are tried, in a point's coordinates: at the load itself, and far below.
 constexpr std::array kChoices = {1.0, -0.5};
-/// Of the limit, loads at which weights are judged.
-constexpr std::array kJudgedShares = {0.97, 0.93, 0.88};
-/// The search ends when its other weights have had this many variables placed in vain.
-constexpr std::int64_t kPlacedInVain = 20'000;
+/// What cannot be done at all is worth this many times what the best plan is.
+constexpr double kWorst = 1.5;
+/// Of the limit, loads at which points are judged, and how early copies in begin.
+constexpr std::array kJudgedShares = {1.0, 0.98, 0.97, 0.96, 0.94, 0.92, 0.88};
+constexpr std::array kPrefetches = {plan::kPrefetchJustInTime, 0.8, 0.775};
+/// What room for fragmentation is worth: of the overhead, per share of the limit.
+constexpr double kRoomWorth = 4;
+/// For each evaluation, how many variables of promises may be placed in vain, and by how many nodes
+/// of the search.
+constexpr std::int64_t kPlacedInVain = 1'000;
+constexpr std::int64_t kFewNodes = 1'000;
+
+/// What may become a plan.
+struct Promise {
+  plan::Decision decision;
+  Bytes load_limit_bytes = 0;
+  double prefetch = plan::kPrefetchJustInTime;
+  double predicted_ns = 0;
+  double rank = 0;  ///< Low for what promises much.
+
+  bool IsLike(const Promise& other) const {
+    return load_limit_bytes == other.load_limit_bytes && prefetch == other.prefetch &&
+           decision.swapped == other.decision.swapped;
+  }
+};
 
 /// Each score with mean 0 and variance 1 over all candidates.
 std::vector<std::array<double, kScores>> Standardise(const ScoredGaps& scored) {
@@ -66,7 +92,8 @@ class Optimiser {
         scored_(ScoreCandidates(question)),
         standard_(Standardise(scored_)),
         process_(kLengthScale),
-        random_(question.options.seed) {}
+        random_(question.options.seed),
+        base_ns_(static_cast<double>(question.problem.iteration_ns())) {}
 
   Attempt Run() {
     if (scored_.gaps.empty()) {
@@ -75,11 +102,17 @@ class Optimiser {
     for (const double choice : kChoices) {
       for (int s = 0; s < kScores; ++s) {
         if (Stopped()) return std::move(*best_);
-        const Eigen::VectorXd point = Alone(s, choice);
-        process_.Observe(point, Keep(MakeFit(question_, DecideBy(point), Promising(), &misfits_)));
+        Keep(MakeFit(question_, DecideBy(Alone(s, choice)), Promising(), &misfits_));
       }
     }
-    for (int e = 0; e < kEvaluations && GoesOn(); ++e) Try(Propose());
+    if (!fits_ || lowest_ <= base_ns_) return std::move(*best_);
+    for (const double choice : kChoices) {
+      for (int s = 0; s < kScores; ++s) Judge(Alone(s, choice));
+    }
+    for (std::int64_t e = 0; e < evaluations() && !Stopped(); ++e) {
+      Judge(e % 2 == 0 ? Random() : Propose());
+    }
+    PlacePromises();
     return std::move(*best_);
   }
 
@@ -103,7 +136,13 @@ class Optimiser {
   }
 
   bool Stopped() const { return fits_ && question_.options.stop && question_.options.stop(); }
-  bool GoesOn() const { return fits_ && in_vain_ < kPlacedInVain && !Stopped(); }
+
+  std::int64_t variables() const { return std::ssize(question_.problem.variables); }
+  std::int64_t evaluations() const {
+    return std::clamp(kEvaluatedVariables / variables(), kFewestEvaluations, kMostEvaluations);
+  }
+  /// How many promises may be placed in vain.
+  std::int64_t tickets() const { return 1 + kPlacedInVain * evaluations() / variables(); }
 
   /// What may turn out to be faster than the best plan so far. A plan's time is a little more or
   /// less than was predicted.
@@ -112,49 +151,77 @@ class Optimiser {
     return static_cast<Nanoseconds>(1.01 * lowest_);
   }
 
-  /// What a limit that cannot be met is worth to the process.
-  double Bad() const { return 10 * static_cast<double>(question_.problem.iteration_ns()); }
-
-  void Try(const Eigen::VectorXd& point) {
+  /// Notes what the point promises, and what the best of that is worth.
+  void Judge(const Eigen::VectorXd& point) {
     const Decider decide = DecideBy(point);
-    double predicted = Predict(decide, best_->load_limit_bytes);
+    const double worth = kRoomWorth * (lowest_ - base_ns_);
+    double best = kWorst * (lowest_ + worth);
     for (const double share : kJudgedShares) {
-      const double limit = share * static_cast<double>(question_.options.limit_bytes);
-      predicted = std::min(predicted, Predict(decide, static_cast<Bytes>(limit)));
+      const auto limit = static_cast<double>(question_.options.limit_bytes);
+      const auto load_limit = static_cast<Bytes>(share * limit);
+      Promise promise{.decision = decide(load_limit), .load_limit_bytes = load_limit};
+      bool promising = false;
+      for (const double prefetch : kPrefetches) {
+        promise.prefetch = prefetch;
+        const auto predicted = plan::PredictIteration(question_.problem, promise.decision,
+                                                      question_.machine, ToSchedule(promise));
+        if (!predicted) break;
+        promise.predicted_ns = static_cast<double>(*predicted);
+        promise.rank = promise.predicted_ns + worth * share;
+        best = std::min(best, promise.rank);
+        if (promise.predicted_ns >= lowest_) continue;
+        promising = true;
+        Note(promise);
+      }
+      if (!promising) break;  // With less room it takes longer.
     }
-    process_.Observe(point, predicted);
-    if (predicted >= lowest_) return;
-    const std::int64_t known = misfits_.size();
-    auto better = MakeBetter(question_, decide, static_cast<Nanoseconds>(lowest_), &misfits_);
-    if (better) {
-      Keep(*std::move(better));
-    } else {
-      in_vain_ += (misfits_.size() - known) * std::ssize(question_.problem.variables);
+    process_.Observe(point, best);
+  }
+
+  /// Keeps as many promises as can be placed.
+  void Note(const Promise& promise) {
+    for (const Promise& other : promises_) {
+      if (promise.IsLike(other)) return;
+    }
+    const auto place =
+        std::upper_bound(promises_.begin(), promises_.end(), promise,
+                         [](const Promise& a, const Promise& b) { return a.rank < b.rank; });
+    promises_.insert(place, promise);
+    if (std::ssize(promises_) > 2 * tickets()) promises_.pop_back();
+  }
+
+  void PlacePromises() {
+    std::int64_t in_vain = 0;
+    for (const Promise& promise : promises_) {
+      if (promise.predicted_ns >= lowest_) continue;
+      if (in_vain >= tickets() || Stopped()) break;
+      auto made = plan::MakePlan(question_.problem, promise.decision, question_.machine,
+                                 ToSchedule(promise));
+      if (std::holds_alternative<plan::Misfit>(made)) ++in_vain;
+      Keep({promise.decision, std::move(made), promise.load_limit_bytes});
     }
   }
 
-  double Predict(const Decider& decide, Bytes load_limit) const {
+  plan::ScheduleOptions ToSchedule(const Promise& promise) const {
     plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
-    schedule.load_limit_bytes = load_limit;
-    const auto predicted =
-        plan::PredictIteration(question_.problem, decide(load_limit), question_.machine, schedule);
-    return predicted ? static_cast<double>(*predicted) : Bad();
+    schedule.load_limit_bytes = promise.load_limit_bytes;
+    schedule.prefetch = promise.prefetch;
+    schedule.place_nodes = std::min(schedule.place_nodes, kFewNodes);
+    return schedule;
   }
 
-  /// Keeps the best attempt; returns the time of this one.
-  double Keep(Attempt attempt) {
+  /// Keeps the attempt if it is the best. What does not fit is worse than anything that does.
+  void Keep(Attempt attempt) {
     const plan::Plan* plan = attempt.plan();
-    const double value = plan ? static_cast<double>(sim::Simulate(*plan).iteration_ns) : Bad();
-    // What does not fit is worse than anything that does.
-    const double rank = plan ? value : std::numeric_limits<double>::max();
-    if (best_ && rank >= lowest_) return value;
+    const double time_ns = plan == nullptr ? std::numeric_limits<double>::max()
+                                           : static_cast<double>(sim::Simulate(*plan).iteration_ns);
+    if (best_ && time_ns >= lowest_) return;
     fits_ = plan != nullptr;
-    lowest_ = rank;
+    lowest_ = time_ns;
     best_ = std::move(attempt);
     if (fits_ && question_.options.on_progress) {
-      question_.options.on_progress(static_cast<Nanoseconds>(rank));
+      question_.options.on_progress(static_cast<Nanoseconds>(time_ns));
     }
-    return value;
   }
 
   /// The best of many random points by expected improvement.
@@ -183,10 +250,11 @@ class Optimiser {
   const std::vector<std::array<double, kScores>> standard_;
   GaussianProcess process_;
   std::mt19937_64 random_;
+  const double base_ns_;
   Misfits misfits_;
+  std::vector<Promise> promises_;  // By rank.
   std::optional<Attempt> best_;
   bool fits_ = false;
-  std::int64_t in_vain_ = 0;
   double lowest_ = std::numeric_limits<double>::infinity();
 };
 

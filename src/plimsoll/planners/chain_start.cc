@@ -100,7 +100,7 @@ std::vector<Choice> ChoicesOf(const Question& question, const ChainStart& start)
     }
   }
   std::vector<Choice> choices;
-  for (const plan::Gap& gap : plan::ListGaps(problem, question.options.least_bytes)) {
+  for (const plan::Gap& gap : plan::ListGapsAndMoments(problem, question.options.least_bytes)) {
     const plan::Problem& made = start.rewritten.problem;
     const VariableIndex from =
         OperandAt(problem, made, gap.after, place[At(gap.after)], gap.variable);

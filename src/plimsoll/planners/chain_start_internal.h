@@ -20,8 +20,8 @@ struct ChainStart {
   plan::Decision swaps;          ///< Gaps of the rewritten problem.
   Bytes load_bytes = 0;          ///< The highest load, with everything out that can be out.
   Nanoseconds predicted_ns = 0;  ///< Of the rehearsed iteration.
-  /// For each of the question's gaps (plan::ListGaps()): dropped if its variable has been rebuilt
-  /// when the gap ends. Rewriting by these alone rebuilds less often, and holds more.
+  /// For each of the question's gaps (plan::ListGapsAndMoments()): dropped if its variable has been
+  /// rebuilt when the gap ends. Rewriting by these alone rebuilds less often, and holds more.
   std::vector<Choice> choices;
 };
 

@@ -20,6 +20,10 @@ constexpr std::uint64_t kRecreateOneInGaps = 2;
 constexpr std::size_t kFewOps = 300;
 /// One in so many estimates is rehearsed that is not likely to be the best.
 constexpr std::uint64_t kDoubt = 16;
+/// What a byte of room is worth, of what a byte costs that is away; and of the target, how much
+/// room is worth anything.
+constexpr double kPrice = 2;
+constexpr double kMostRoom = 0.05;
 /// How rarely it is changed how early copies in begin.
 constexpr std::uint64_t kPrefetchOneIn = 100;
 
@@ -216,6 +220,16 @@ void JointSearch::Recreate(Scored* state, const IsOver& is_over) {
   copy_price_ = 1;
 }
 
+/// In nanoseconds, of a byte. Much of what goes costs nothing, as the link carries it on the side,
+/// and too little to let anything return. Without a price it would come and go by chance.
+double JointSearch::PriceOf(const Scored& state) const {
+  double away = 1;
+  for (const std::size_t g : active_) {
+    if (state.choices.gaps[g] != Choice::kKeep) away += static_cast<double>(SizeOf(g));
+  }
+  return kPrice * static_cast<double>(state.worth.time_ns - base_ns_) / away;
+}
+
 void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, double heat_ns,
                          const IsOver& is_over) {
   if (active_.empty()) return;
@@ -233,6 +247,14 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
   if (estimate(*state) == Worth::kNoTime) return;
   // Estimates are compared with estimates.
   state->worth = next.worth;
+  // A rehearsal does not tell how much room is left.
+  const double price = roughly ? PriceOf(*state) : 0;
+  const double most_room = kMostRoom * static_cast<double>(target_);
+  const auto room_ns = [&] {
+    const auto room = static_cast<double>(target_ - estimator_.highest_bytes());
+    return static_cast<Nanoseconds>(price * std::clamp(room, 0.0, most_room));
+  };
+  Nanoseconds state_room_ns = room_ns();
   sketch_.ListNeeds(&needs_);
   while (evaluations_ < end && !is_over()) {
     next.choices = state->choices;
@@ -244,8 +266,11 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
     }
     const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
     const double slack = -heat_ns * std::log(std::max(chance, 1e-9));
-    const auto worst = state->worth.time_ns + static_cast<Nanoseconds>(slack);
-    if (!Time(next.choices, &next.worth, worst, roughly) || next.worth.time_ns > worst) continue;
+    const auto worst = state->worth.time_ns - state_room_ns + static_cast<Nanoseconds>(slack);
+    const auto latest = worst + static_cast<Nanoseconds>(price * most_room);
+    if (!Time(next.choices, &next.worth, latest, roughly) || next.worth.time_ns > latest) continue;
+    if (next.worth.time_ns - room_ns() > worst) continue;
+    state_room_ns = room_ns();
     std::swap(*state, next);
     KeepUseless(&state->choices);
     sketch_.ListNeeds(&needs_);

@@ -36,7 +36,7 @@ struct Scored {
 class JointSearch {
  public:
   /// How early copies in may begin.
-  static constexpr std::array kPrefetches = {plan::kPrefetchJustInTime, 1.25, 1.6, 2.5, 4.0};
+  static constexpr std::array kPrefetches = {0.8, plan::kPrefetchJustInTime, 1.25, 1.6, 2.5, 4.0};
   /// Asked before each evaluation.
   using IsOver = std::function<bool()>;
 
@@ -84,8 +84,8 @@ class JointSearch {
   /// Turns replays into swaps while that makes the iteration shorter.
   void Convert(Scored* state, const IsOver& is_over);
   /// Random changes with simulated annealing, until it is over or so many evaluations are spent.
-  /// `heat` is the time that a change may cost, more or less. Notes the best that it meets, as
-  /// rehearsed; what it goes by is an estimate.
+  /// `heat` is the time that a change may cost, more or less; memory that it leaves has a price,
+  /// too. Notes the best that it meets, as rehearsed; what it goes by is an estimate.
   void Anneal(Scored* state, Scored* best, std::int64_t evaluations, double heat_ns,
               const IsOver& is_over);
   /// Lists the gaps that may matter for the target.
@@ -141,6 +141,7 @@ class JointSearch {
   void Return(std::size_t gap, int others, bool stay_too, Choices* choices);
   void Change(Choices* choices);
   void Improve(Scored* state, Scored* best, std::int64_t evaluations, const IsOver& is_over);
+  double PriceOf(const Scored& state) const;
   void NoteBest(Scored* state, Scored* best);
 
   const plan::Rewriter& rewriter_;

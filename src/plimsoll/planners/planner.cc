@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -25,9 +24,6 @@ constexpr Nanoseconds kNeverNs = std::numeric_limits<Nanoseconds>::max();
 constexpr std::array kLoadShares = {1.0,  0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.93, 0.92,
                                     0.91, 0.9,  0.88, 0.86, 0.83, 0.8,  0.76, 0.72, 0.67};
 
-/// Of the search for a placement, where there are many to try.
-constexpr std::int64_t kFewNodes = 1000;
-
 struct Candidate {
   plan::Decision decision;
   Bytes load_limit_bytes = 0;
@@ -39,10 +35,10 @@ Bytes Needs(const plan::Misfit& misfit) { return misfit.host ? kMaxBytes : misfi
 
 using GiveUp = std::function<bool()>;
 
-/// What `decide` says for each of the load shares, down to the first that takes longer than
-/// `until_ns` or at which it is given up, with its predicted time, the fastest first.
+/// What `decide` says for each of the load shares, down to that at which it is given up, with its
+/// predicted time, the fastest first.
 std::vector<Candidate> Candidates(const Question& question, const Decider& decide,
-                                  Nanoseconds until_ns = kNeverNs, const GiveUp& give_up = {}) {
+                                  const GiveUp& give_up = {}) {
   plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
   std::vector<Candidate> candidates;
   for (const double share : kLoadShares) {
@@ -58,7 +54,7 @@ std::vector<Candidate> Candidates(const Question& question, const Decider& decid
     if (same && !predicted) break;  // Nor will it do with less room.
     if (same && candidates.back().predicted_ns == candidate.predicted_ns) candidates.pop_back();
     candidates.push_back(std::move(candidate));
-    if (candidates.back().predicted_ns > until_ns || (give_up && give_up())) break;
+    if (give_up && give_up()) break;
   }
   std::stable_sort(
       candidates.begin(), candidates.end(),
@@ -66,14 +62,12 @@ std::vector<Candidate> Candidates(const Question& question, const Decider& decid
   return candidates;
 }
 
-Attempt Place(const Question& question, Candidate candidate, Misfits* misfits,
-              std::int64_t nodes = std::numeric_limits<std::int64_t>::max()) {
+Attempt Place(const Question& question, Candidate candidate, Misfits* misfits) {
   const Bytes load_limit = candidate.load_limit_bytes;
   const plan::Misfit* known = misfits->Find(candidate.decision, load_limit);
   if (known != nullptr) return {std::move(candidate.decision), *known, load_limit};
   plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
   schedule.load_limit_bytes = load_limit;
-  schedule.place_nodes = std::min(schedule.place_nodes, nodes);
   auto made = plan::MakePlan(question.problem, candidate.decision, question.machine, schedule);
   if (const auto* misfit = std::get_if<plan::Misfit>(&made)) {
     misfits->Add(candidate.decision, load_limit, *misfit);
@@ -184,27 +178,12 @@ void Misfits::Add(const plan::Decision& decision, Bytes load_limit, const plan::
 Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
                 const std::function<bool()>& give_up) {
   Misfits misfits;
-  return MakeFastest(question, Candidates(question, decide, kNeverNs, give_up), below_ns, &misfits,
-                     give_up);
+  return MakeFastest(question, Candidates(question, decide, give_up), below_ns, &misfits, give_up);
 }
 
 Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
                 Misfits* misfits) {
   return MakeFastest(question, Candidates(question, decide), below_ns, misfits);
-}
-
-std::optional<Attempt> MakeBetter(const Question& question, const Decider& decide,
-                                  Nanoseconds below_ns, Misfits* misfits) {
-  const auto until_ns = static_cast<Nanoseconds>(1.02 * static_cast<double>(below_ns));
-  std::vector<Candidate> candidates = Candidates(question, decide, until_ns);
-  std::optional<Attempt> best;
-  for (Candidate& candidate : std::views::reverse(candidates)) {
-    if (candidate.predicted_ns >= below_ns) continue;
-    Attempt attempt = Place(question, std::move(candidate), misfits, kFewNodes);
-    if (attempt.plan() == nullptr) break;
-    best = std::move(attempt);
-  }
-  return best;
 }
 
 Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const plan::Machine& machine,

@@ -139,12 +139,6 @@ Attempt MakeFit(const Question& question, const Decider& decide,
 Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
                 Misfits* misfits);
 
-/// Makes a better plan than one of `below_ns`: of what `decide` says for several load limits, that
-/// which is predicted to be the least better is placed first, as it is the most likely to fit, and
-/// then the next while they do. Nothing if there is no such plan.
-std::optional<Attempt> MakeBetter(const Question& question, const Decider& decide,
-                                  Nanoseconds below_ns, Misfits* misfits);
-
 /// Of the limit, what the load is held to, in the order in which MakeFit() asks: 1 first.
 std::span<const double> LoadShares();
 
