@@ -26,6 +26,8 @@ void AddAccess(const Op& op, OpIndex index, const Problem& problem, const Operan
 
 /// Of the size from which on variables count, that of moments.
 constexpr Bytes kMomentShare = 16;
+/// In longer iterations there are too many of them to look at.
+constexpr std::size_t kMostOpsWithMoments = 8'000;
 
 /// Whether a variable is persistent, and an op or a few in a row are all that touch it.
 bool IsMoment(const Problem& problem, std::size_t variable, const std::vector<Access>& accesses) {
@@ -98,6 +100,7 @@ std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes) {
 }
 
 std::vector<Gap> ListGapsAndMoments(const Problem& problem, Bytes least_bytes) {
+  if (problem.ops.size() > kMostOpsWithMoments) return ListGaps(problem, least_bytes);
   return ListGaps(problem, least_bytes, least_bytes / kMomentShare);
 }
 

@@ -39,9 +39,10 @@ struct Gap {
 /// the order of variables and time.
 std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes);
 
-/// The same and, from a sixteenth of that size on, those gaps of persistent variables that take up
-/// nearly all of an iteration. Moments of optimizers have them: what takes part in a step at its
-/// end alone can leave and come back when the link has nothing else to do.
+/// The same and, in iterations that are not very long, from a sixteenth of that size on, those gaps
+/// of persistent variables that take up nearly all of an iteration. Moments of optimizers have
+/// them: what takes part in a step at its end alone can leave and come back when the link has
+/// nothing else to do.
 std::vector<Gap> ListGapsAndMoments(const Problem& problem, Bytes least_bytes);
 
 /// Returns for every gap the op behind which its variable can be copied out: the last one to write
