@@ -24,6 +24,8 @@ constexpr std::uint64_t kDoubt = 16;
 /// room is worth anything.
 constexpr double kPrice = 2;
 constexpr double kMostRoom = 0.05;
+/// How rarely something goes for the room that it leaves.
+constexpr std::uint64_t kLeaveOneIn = 32;
 /// How rarely it is changed how early copies in begin.
 constexpr std::uint64_t kPrefetchOneIn = 100;
 
@@ -162,6 +164,13 @@ void JointSearch::Return(std::size_t g, int others, bool stay_too, Choices* choi
   }
 }
 
+/// Something goes, whether that is of use or not: the room that it leaves has a price.
+void JointSearch::LetGo(Choices* choices) {
+  std::size_t g = AnyOf(active_);
+  for (int k = 0; k < 6 && choices->gaps[g] != Choice::kKeep; ++k) g = AnyOf(active_);
+  if (choices->gaps[g] == Choice::kKeep) choices->gaps[g] = AnyAway(g);
+}
+
 /// Changes a few choices at random.
 void JointSearch::Change(Choices* choices) {
   // In a long iteration there is no time to find addresses for what comes early.
@@ -169,6 +178,7 @@ void JointSearch::Change(Choices* choices) {
     choices->prefetch = kPrefetches[random_() % kPrefetches.size()];
     return;
   }
+  if (random_() % kLeaveOneIn == 0) return LetGo(choices);
   const std::uint64_t kind = random_() % 32;
   const bool ghosts = !ghosts_.empty();
   if (ghosts && kind >= 28 && random_() % 2 == 0) return DropAndLinger(kind >= 30, choices);

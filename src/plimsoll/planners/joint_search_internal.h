@@ -79,6 +79,8 @@ class JointSearch {
   /// Swaps what the link carries on the side, the longest absences first; not the `share` of bytes
   /// that is cheapest to rebuild.
   void FillLink(Scored* state, double share, const IsOver& is_over);
+  /// Swaps what is persistent across the end of the iteration, as far as that costs nothing.
+  void SwapFree(Scored* state, const IsOver& is_over);
   /// Keeps again what need not go, the most expensive first.
   void Relax(Scored* state, const IsOver& is_over);
   /// Turns replays into swaps while that makes the iteration shorter.
@@ -139,6 +141,7 @@ class JointSearch {
   void FlipLingering(Choices* choices);
   void Turn(std::size_t gap, bool exchange, Choices* choices);
   void Return(std::size_t gap, int others, bool stay_too, Choices* choices);
+  void LetGo(Choices* choices);
   void Change(Choices* choices);
   void Improve(Scored* state, Scored* best, std::int64_t evaluations, const IsOver& is_over);
   double PriceOf(const Scored& state) const;
