@@ -117,7 +117,6 @@ Scored Joint::Begin(const Start& start) {
     search_.Convert(&state, Until(1));
     if (state.worth.time_ns == before) break;
   }
-  if (search_.IsSmall()) search_.SwapFree(&state, Until(1));
   return state;
 }
 

@@ -218,31 +218,6 @@ void JointSearch::FillLink(Scored* state, double share, const IsOver& is_over) {
   target_ = target;
 }
 
-void JointSearch::SwapFree(Scored* state, const IsOver& is_over) {
-  std::vector<std::size_t> order;
-  for (std::size_t g = 0; g < gaps_.size(); ++g) {
-    const plan::Variable& variable = rewriter_.problem().variables[At(gaps_[g].variable)];
-    const bool around = gaps_[g].after >= gaps_[g].before;
-    if (around && variable.persistent() && state->choices.gaps[g] == Choice::kKeep) {
-      order.push_back(g);
-    }
-  }
-  std::size_t batch = std::max<std::size_t>(1, order.size() / 4);
-  for (std::size_t k = 0; k < order.size() && !is_over();) {
-    const std::size_t end = std::min(k + batch, order.size());
-    for (std::size_t i = k; i < end; ++i) state->choices.gaps[order[i]] = Choice::kSwap;
-    Worth worth;
-    if (Time(state->choices, &worth) && worth.time_ns <= state->worth.time_ns) {
-      state->worth = worth;
-      k = end;
-      continue;
-    }
-    for (std::size_t i = k; i < end; ++i) state->choices.gaps[order[i]] = Choice::kKeep;
-    if (batch == 1) ++k;
-    batch = std::max<std::size_t>(1, batch / 2);
-  }
-}
-
 void JointSearch::Relax(Scored* state, const IsOver& is_over) {
   Time(state->choices, &state->worth);
   const std::vector<Nanoseconds> replay_ns = sketch_.gap_replay_ns();

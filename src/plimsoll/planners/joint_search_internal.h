@@ -79,8 +79,6 @@ class JointSearch {
   /// Swaps what the link carries on the side, the longest absences first; not the `share` of bytes
   /// that is cheapest to rebuild.
   void FillLink(Scored* state, double share, const IsOver& is_over);
-  /// Swaps what is persistent across the end of the iteration, as far as that costs nothing.
-  void SwapFree(Scored* state, const IsOver& is_over);
   /// Keeps again what need not go, the most expensive first.
   void Relax(Scored* state, const IsOver& is_over);
   /// Turns replays into swaps while that makes the iteration shorter.
