@@ -83,7 +83,7 @@ void AddPlannerSettings(CLI::App* command, PlanSettings* settings) {
   command->add_option("--host-limit", settings->host_limit,
                       "Bytes of host memory for what is swapped; default no limit");
   command->add_option("--least-bytes", settings->least_bytes,
-                      "Planners with scores swap nothing smaller; default 1MiB");
+                      "Most planners swap nothing smaller where they need not; default 1MiB");
   command->add_option("--seed", settings->seed, "For searches")->capture_default_str();
   command->add_option("--budget", settings->budget_seconds, "Seconds that anytime planners search")
       ->check(CLI::Range(0.0, 1e6))

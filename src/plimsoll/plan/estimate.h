@@ -16,7 +16,8 @@ namespace plimsoll::plan {
 /// buffers from one run to the next.
 class Estimator {
  public:
-  /// Returns how long the iteration takes. Once that is sure to be more than `below_ns`, stops and
+  /// Returns how long the iteration takes, with copies in that begin as early as `prefetch` says
+  /// (script.h). Once that is sure to be more than `below_ns`, stops and
   /// returns something that is.
   Nanoseconds Run(const Script& script, const Machine& machine, Bytes load_limit_bytes,
                   double prefetch = kPrefetchJustInTime,
@@ -24,7 +25,7 @@ class Estimator {
 
   /// Exits that were needed again before they were gone.
   const std::vector<std::size_t>& useless() const { return useless_; }
-  /// The highest load that an op has found, with what was still leaving.
+  /// The highest load that an op has found, with what was still leaving, in the last run.
   Bytes highest_bytes() const { return highest_bytes_; }
 
  private:

@@ -51,6 +51,16 @@ TEST(EstimatorTest, AnOpWaitsForTheBytesOfACopyOut) {
   EXPECT_EQ(Rehearsed(script, 100), 220 + 50 + 50);
 }
 
+TEST(EstimatorTest, SaysHowHighTheLoadIsWithWhatIsStillLeaving) {
+  Script script = FourOps();
+  script.exits = {{.after = 0, .before = 3, .size_bytes = 50, .held_bytes = 50}};
+  Estimator estimator;
+  estimator.Run(script, OneBytePerNs(), 1000);
+  EXPECT_EQ(estimator.highest_bytes(), 150);  // The second op runs beside the copy out.
+  estimator.Run(script, OneBytePerNs(), 100);
+  EXPECT_EQ(estimator.highest_bytes(), 100);  // It waits for it.
+}
+
 TEST(EstimatorTest, WhatWasWrittenEarlierIsGoneEarlier) {
   Script script = FourOps();
   script.exits = {{.after = 1, .before = 3, .size_bytes = 50, .held_bytes = 50}};

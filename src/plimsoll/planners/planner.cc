@@ -172,7 +172,6 @@ const plan::Misfit* Misfits::Find(const plan::Decision& decision, Bytes load_lim
 
 void Misfits::Add(const plan::Decision& decision, Bytes load_limit, const plan::Misfit& misfit) {
   at_load_[load_limit].push_back({decision, misfit});
-  ++size_;
 }
 
 Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,

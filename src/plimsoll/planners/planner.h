@@ -117,7 +117,6 @@ class Misfits {
   /// Nothing if the attempt is not known.
   const plan::Misfit* Find(const plan::Decision& decision, Bytes load_limit) const;
   void Add(const plan::Decision& decision, Bytes load_limit, const plan::Misfit& misfit);
-  std::int64_t size() const { return size_; }
 
  private:
   struct Seen {
@@ -125,7 +124,6 @@ class Misfits {
     plan::Misfit misfit;
   };
   std::map<Bytes, std::vector<Seen>> at_load_;
-  std::int64_t size_ = 0;
 };
 
 /// Makes a plan of what `decide` says for a load limit. Fragmentation needs room, how much cannot
