@@ -24,7 +24,6 @@ constexpr int kPatience = 400;
 /// Whoever is so far above the capacity after so many passes has never been seen to get there.
 constexpr int kFirstPasses = 32;
 constexpr double kHopeless = 1.05;
-constexpr Units kNowhere = -1;
 /// More than this do not take part.
 constexpr std::size_t kMostItems = 4000;
 
@@ -44,10 +43,12 @@ Wheel::Wheel(const Reduced& reduced, Units capacity, std::uint64_t seed)
   ChooseItems(capacity);
   if (IsLarge()) return;
   ListNeighbours();
-  offsets_.assign(items_.size(), kNowhere);
+  for (const std::size_t i : items_) sizes_.push_back(reduced_.items[i].size);
+  offsets_.resize(items_.size());
+  stretches_.resize(items_.size());
   for (std::size_t k = 0; k < bottom_count_; ++k) {
     offsets_[k] = bottom_height_;
-    bottom_height_ += reduced_.items[items_[k]].size;
+    bottom_height_ += sizes_[k];
   }
   order_.resize(items_.size() - bottom_count_);
   std::iota(order_.begin(), order_.end(), static_cast<Index>(bottom_count_));
@@ -160,36 +161,51 @@ Units Wheel::PlaceAll() {
   std::sort(order_.begin(), order_.end(), [this](Index a, Index b) {
     return priority_[a] != priority_[b] ? priority_[a] > priority_[b] : a < b;
   });
-  for (const Index k : order_) offsets_[k] = kNowhere;
+  for (const Index k : order_) stretches_[k] = kNowhere;
   Units height = bottom_height_;
   for (const Index k : order_) {
     offsets_[k] = FindOffset(k);
-    height = std::max(height, offsets_[k] + reduced_.items[items_[k]].size);
+    stretches_[k] = {offsets_[k], offsets_[k] + sizes_[k]};
+    height = std::max(height, stretches_[k].end);
   }
   return height;
 }
 
-/// The lowest offset at which an item meets none that has been placed.
+/// The lowest offset at which an item meets none that has been placed. Whoever is in the way moves
+/// it up, to where others may be; that takes less time than to sort them.
 Units Wheel::FindOffset(Index k) {
-  occupied_.clear();
-  for (const Index other : neighbours_[k]) {
-    if (offsets_[other] == kNowhere) continue;
-    occupied_.push_back({offsets_[other], offsets_[other] + reduced_.items[items_[other]].size});
-  }
-  std::sort(occupied_.begin(), occupied_.end(),
-            [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
-  const Units size = reduced_.items[items_[k]].size;
+  const Units size = sizes_[k];
   Units offset = bottom_height_;
-  for (const Stretch& stretch : occupied_) {
-    if (stretch.begin - offset >= size) break;
-    offset = std::max(offset, stretch.end);
+  above_.clear();
+  for (const Index other : neighbours_[k]) {
+    const Stretch& stretch = stretches_[other];
+    if (stretch.end <= offset) continue;
+    if (stretch.begin < offset + size) {
+      offset = stretch.end;
+    } else {
+      above_.push_back(stretch);
+    }
+  }
+  for (bool moved = true; moved;) {
+    moved = false;
+    std::size_t count = 0;
+    for (const Stretch stretch : above_) {
+      if (stretch.end <= offset) continue;
+      if (stretch.begin < offset + size) {
+        offset = stretch.end;
+        moved = true;
+      } else {
+        above_[count++] = stretch;
+      }
+    }
+    above_.resize(count);
   }
   return offset;
 }
 
 void Wheel::Complain(Units capacity) {
   for (const Index k : order_) {
-    if (offsets_[k] + reduced_.items[items_[k]].size <= capacity) continue;
+    if (stretches_[k].end <= capacity) continue;
     priority_[k] += kComplaint + kMostComplaint * Random();
   }
 }

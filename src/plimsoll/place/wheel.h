@@ -43,6 +43,7 @@ class Wheel {
     Units begin;
     Units end;
   };
+  static constexpr Stretch kNowhere{-1, -1};
 
   void ChooseItems(Units capacity);
   bool IsAlwaysThere(const Reduced::Item& item) const;
@@ -65,8 +66,10 @@ class Wheel {
   std::vector<std::vector<Index>> neighbours_;  // Per item that is not at the bottom: who meets it.
   std::vector<double> priority_;
   std::vector<Index> order_;
+  std::vector<Units> sizes_;
   std::vector<Units> offsets_;
-  std::vector<Stretch> occupied_;
+  std::vector<Stretch> stretches_;  // What each takes of the addresses; kNowhere if not placed yet.
+  std::vector<Stretch> above_;      // Of what has been placed: what is above where another may go.
 };
 
 }  // namespace plimsoll::place

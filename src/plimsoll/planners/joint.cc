@@ -108,6 +108,7 @@ Scored Joint::Begin(const Start& start) {
   }
   search_.Descend(&state, start.area, is_over);
   if (state.worth.time_ns == Worth::kNoTime) return state;
+  search_.SwapMoments(&state);
   // What the link carries now makes room for others to return; in a short iteration, the search
   // finds those.
   const int rounds = search_.IsSmall() ? 1 : kMostRounds;

@@ -35,6 +35,8 @@ void JointSearch::Activate(const Choices& choices) {
   active_.clear();
   relief_ = EstimateRelief(false);
   for (std::size_t g = 0; g < gaps_.size(); ++g) {
+    // Moments that are gone for nothing do not come back.
+    if (IsOfMoment(g) && choices.gaps[g] == Choice::kSwap) continue;
     if (relief_[g] > 0 || choices.gaps[g] != Choice::kKeep) active_.push_back(g);
   }
 }

@@ -23,6 +23,8 @@ constexpr std::size_t kLeaps = 32;
 constexpr std::size_t kMostReturns = 600;
 /// How many changes in a row may turn out to be useless.
 constexpr std::size_t kPatience = 24;
+/// In a long iteration, of how many parts of the moments it is seen whether they can go.
+constexpr std::size_t kMostParts = 16;
 
 }  // namespace
 
@@ -218,12 +220,35 @@ void JointSearch::FillLink(Scored* state, double share, const IsOver& is_over) {
   target_ = target;
 }
 
+void JointSearch::SwapMoments(Scored* state) {
+  if (!Time(state->choices, &state->worth) || state->worth.time_ns == Worth::kNoTime) return;
+  if (state->worth.time_ns > base_ns_) SwapIfFree(moments_, state);
+}
+
+/// Swaps them all if that takes no longer, or else each half of them for which that is so.
+void JointSearch::SwapIfFree(std::span<const std::size_t> gaps, Scored* state) {
+  Scored next = *state;
+  for (const std::size_t g : gaps) next.choices.gaps[g] = Choice::kSwap;
+  if (next.choices == state->choices) return;
+  if (Time(next.choices, &next.worth) && next.worth.time_ns <= state->worth.time_ns) {
+    KeepUseless(&next.choices);
+    *state = std::move(next);
+    return;
+  }
+  const std::size_t half = gaps.size() / 2;
+  if (half < (IsSmall() ? 1 : std::max<std::size_t>(1, moments_.size() / kMostParts))) return;
+  SwapIfFree(gaps.first(half), state);
+  SwapIfFree(gaps.subspan(half), state);
+}
+
 void JointSearch::Relax(Scored* state, const IsOver& is_over) {
   Time(state->choices, &state->worth);
   const std::vector<Nanoseconds> replay_ns = sketch_.gap_replay_ns();
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t g = 0; g < gaps_.size(); ++g) {
     if (state->choices.gaps[g] == Choice::kKeep) continue;
+    // The room that a moment leaves is of use, unless nothing can get better.
+    if (IsOfMoment(g) && state->worth.time_ns > base_ns_) continue;
     const double cost =
         state->choices.gaps[g] == Choice::kSwap ? CopyNs(g) : static_cast<double>(replay_ns[g]);
     order.emplace_back(-cost / static_cast<double>(SizeOf(g)), g);

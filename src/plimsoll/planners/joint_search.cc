@@ -12,6 +12,8 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kMostRehearsals = 4;
+/// Of the ops: those from the first to the last that touch a moment.
+constexpr double kMostOfMoment = 0.25;
 
 }  // namespace
 
@@ -33,6 +35,9 @@ JointSearch::JointSearch(const plan::Rewriter& rewriter, const plan::Machine& ma
     own_ns_.push_back(sum);
   }
   learned_.assign(gaps_.size(), kNever);
+  for (std::size_t g = 0; g < gaps_.size(); ++g) {
+    if (IsOfMoment(g)) moments_.push_back(g);
+  }
   made_of_.resize(model.problem.variables.size());
   for (std::size_t g = 0; g < gaps_.size(); ++g) {
     if (own_ns_[g] == kNever) continue;
@@ -44,6 +49,15 @@ JointSearch::JointSearch(const plan::Rewriter& rewriter, const plan::Machine& ma
       }
     }
   }
+}
+
+bool JointSearch::IsOfMoment(std::size_t gap) const {
+  const plan::Problem& problem = rewriter_.problem();
+  const auto& [variable, after, before, begin, end] = gaps_[gap];
+  const bool around = before <= after;
+  return around && problem.variables[At(variable)].persistent() &&
+         static_cast<double>(after - before) <
+             kMostOfMoment * static_cast<double>(problem.ops.size());
 }
 
 Bytes JointSearch::SizeOf(std::size_t gap) const {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <queue>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "plimsoll/plan/estimate.h"
@@ -79,6 +80,9 @@ class JointSearch {
   /// Swaps what the link carries on the side, the longest absences first; not the `share` of bytes
   /// that is cheapest to rebuild.
   void FillLink(Scored* state, double share, const IsOver& is_over);
+  /// Swaps the moments that the link carries at no cost at all; nothing if there is nothing to
+  /// gain.
+  void SwapMoments(Scored* state);
   /// Keeps again what need not go, the most expensive first.
   void Relax(Scored* state, const IsOver& is_over);
   /// Turns replays into swaps while that makes the iteration shorter.
@@ -96,6 +100,9 @@ class JointSearch {
 
   /// Whether there is time to look at every gap.
   bool IsSmall() const;
+  /// Whether the gap is one around the end of the iteration, of something persistent that only a
+  /// few ops in a row touch: an optimizer's moment, as a rule.
+  bool IsOfMoment(std::size_t gap) const;
   Bytes SizeOf(std::size_t gap) const;
   double CopyNs(std::size_t gap) const;
   const std::vector<plan::Gap>& gaps() const { return gaps_; }
@@ -115,6 +122,7 @@ class JointSearch {
     double worth = 0;
     bool good = false;  ///< Whether it lowers the excess.
   };
+  void SwapIfFree(std::span<const std::size_t> gaps, Scored* state);
   bool LingerRevenants(Choices* choices, double* bytes) const;
   double DropFamily(Choices* choices, const std::vector<double>& relief) const;
   Step WeighStep(const Scored& state, const std::vector<Entry>& taken,
@@ -162,6 +170,7 @@ class JointSearch {
   std::vector<double> own_ns_;   // Per gap: of its own replays; infinite: cannot be dropped.
   std::vector<double> learned_;  // Per gap: what dropping it turned out to be worth.
   std::vector<std::vector<std::size_t>> made_of_;  // Per variable: gaps whose writers read it.
+  std::vector<std::size_t> moments_;               // Gaps of what only a few ops in a row touch.
   std::vector<double> relief_;                     // Per gap, once they have been activated.
   std::vector<std::size_t> active_;                // Gaps that may matter.
   std::vector<plan::VariableIndex> ghosts_;        // Variables that were rebuilt beyond their free.

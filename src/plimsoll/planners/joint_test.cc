@@ -54,6 +54,39 @@ TEST(JointTest, HalfTheMemoryOfAResNetCostsAFewPercent) {
   EXPECT_EQ(outcome.plan->rewriting->original, problem);
 }
 
+/// Which variables the optimizer alone touches, of 64 KiB to 1 MiB.
+std::vector<bool> FindSmallMoments(const plan::Problem& problem) {
+  std::vector<bool> moments;
+  for (const plan::Variable& variable : problem.variables) {
+    const Bytes size = variable.size_bytes;
+    moments.push_back(variable.persistent() && size >= 64 << 10 && size < 1 << 20);
+  }
+  for (const plan::Op& op : problem.ops) {
+    if (op.phase == trace::Phase::kUpdate) continue;
+    for (const plan::Operand& x : problem.reads(op)) {
+      moments[static_cast<std::size_t>(x.variable)] = false;
+    }
+  }
+  return moments;
+}
+
+TEST(JointTest, MomentsLeaveIfThatIsOfUse) {
+  const plan::Problem problem = Read("resnet50_b64");
+  for (const int percent : {50, 110}) {
+    SCOPED_TRACE(percent);
+    const Outcome outcome = Plan("joint", problem, AtPercent(problem, percent, 1000));
+    ASSERT_TRUE(outcome.plan);
+    const std::vector<bool> moments = FindSmallMoments(outcome.plan->problem);
+    const auto count = std::count(moments.begin(), moments.end(), true);
+    EXPECT_GT(count, 0);
+    std::ptrdiff_t gone = 0;
+    for (const plan::Residency& residency : outcome.plan->residencies) {
+      if (moments[static_cast<std::size_t>(residency.variable)] && residency.copy_out >= 0) ++gone;
+    }
+    EXPECT_EQ(gone, percent > 100 ? 0 : count);
+  }
+}
+
 TEST(JointTest, IsNotBehindSwappingAlone) {
   for (const char* name : {"resnet18_b100", "vgg11_cifar_b100", "unet_b8_256", "alexnet_b256"}) {
     const plan::Problem problem = Read(name);
