@@ -35,7 +35,7 @@ constexpr double kStartsEndIfLarge = 0.05;
 constexpr double kHeatsEnd = 0.55;
 constexpr double kSearchEnd = 0.6;
 /// How many starts are searched on from.
-constexpr std::size_t kField = 8;
+constexpr std::size_t kField = 4;
 constexpr std::size_t kLeastField = 3;
 /// For each of them, so many evaluations of every gap that matters.
 constexpr double kPerActive = 20;
