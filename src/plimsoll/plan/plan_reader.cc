@@ -3,33 +3,21 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <limits>
-#include <optional>
 #include <utility>
 
 #include "plimsoll/base/checksum.h"
-#include "plimsoll/base/error.h"
-#include "plimsoll/base/escape.h"
 #include "plimsoll/base/file.h"
 #include "plimsoll/base/parse.h"
+#include "plimsoll/plan/plan_fields_internal.h"
 #include "plimsoll/plan/plan_file.h"
 
 namespace plimsoll::plan {
 namespace {
 
-/// Indices are 32 bits wide; the last value is left free for whoever needs a sentinel.
-constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() - 2;
-/// Positions, ages and lags are so bounded that products of a position and an age, and sums of a
-/// few of those, fit 64 bits.
-constexpr Position kMaxPosition = Position{1} << 40;
-constexpr std::int64_t kMaxBack = std::int64_t{1} << 20;
-constexpr std::int64_t kAnything = std::numeric_limits<std::int64_t>::max();
-
 /// Builds a plan from lines, fed in order.
-class Parser {
+class Parser : private PlanFields {
  public:
-  Parser(std::string source, ChecksumMode mode) : source_(std::move(source)), mode_(mode) {}
+  Parser(std::string source, ChecksumMode mode) : PlanFields(std::move(source)), mode_(mode) {}
 
   /// `complete` says whether the line ended in a newline.
   void Feed(std::string_view line, bool complete);
@@ -37,12 +25,8 @@ class Parser {
   Plan Finish();
 
  private:
-  [[noreturn]] void Fail(const std::string& reason) const {
-    throw InputError(source_, line_number_, reason);
-  }
   [[noreturn]] void FailCut() const {
-    throw InputError(source_, line_number_,
-                     "the file ends before its checksum: it was cut off; copy or plan it again");
+    Fail("the file ends before its checksum: it was cut off; copy or plan it again");
   }
 
   // A line of its own each, in this order.
@@ -72,27 +56,6 @@ class Parser {
   void ReadQueue();
   void ReadChecksum();
 
-  // Each takes the next field of the line.
-  std::string_view Field(const char* what);
-  std::int64_t Number(const char* what, std::int64_t low, std::int64_t high);
-  std::int32_t Index(const char* what) {
-    return static_cast<std::int32_t>(Number(what, 0, kMaxIndex));
-  }
-  Bytes Size(const char* what) { return Number(what, 0, kMaxBytes); }
-  double Rate(const char* what);
-  std::uint64_t Hexadecimal(const char* what);
-  std::string Text(const char* what);
-  trace::Phase ReadPhase();
-  VariableKind ReadKind();
-  OpTraits ReadTraits();
-  /// An index, or - for none.
-  CommandIndex ReadCopyIndex(const char* what);
-  /// Calls `add` with each index of a list and what it is back by; - is none.
-  template <typename Add>
-  void ReadList(const char* what, Add add);
-
-  std::int64_t ToNumber(std::string_view text, const char* what, std::int64_t low,
-                        std::int64_t high) const;
   /// Refuses what would take so long, or copy so much, that sums of it overflow, and an iteration
   /// that is longer than what happens in it.
   void CheckTotals() const;
@@ -100,10 +63,7 @@ class Parser {
   /// What lines of a problem belong to: the one planned, or once that has ended the recorded one.
   Problem& problem() { return plan_.rewriting ? plan_.rewriting->original : plan_.problem; }
 
-  std::string source_;
   ChecksumMode mode_;
-  std::int64_t line_number_ = 0;
-  std::string_view line_;  // What is left of it.
   std::size_t stage_ = 0;  // Of the body.
   bool finished_ = false;
   Checksum sum_;
@@ -114,142 +74,28 @@ class Parser {
 };
 
 void Parser::Feed(std::string_view line, bool complete) {
-  ++line_number_;
+  Begin(line);
   if (finished_) Fail("something follows the checksum, which ends a plan");
   if (!complete) FailCut();
-  line_ = line;
   using Reader = void (Parser::*)();
   constexpr std::array<Reader, 7> kHeader = {
       &Parser::ReadVersion, &Parser::ReadPlanner,   &Parser::ReadSignature, &Parser::ReadMachine,
       &Parser::ReadLimits,  &Parser::ReadFootprint, &Parser::ReadIteration};
-  const auto number = static_cast<std::size_t>(line_number_) - 1;
+  const auto number = static_cast<std::size_t>(line_number()) - 1;
   if (number < kHeader.size()) {
     (this->*kHeader[number])();
   } else {
     ReadBody();
   }
-  if (!line_.empty()) Fail(fmt::format("too many fields: what is {} for?", Quote(line_)));
+  if (!IsAtEnd()) Fail(fmt::format("too many fields: what is {} for?", Quote(rest())));
   sum_.Add(line);
   sum_.Add("\n");
 }
 
 Plan Parser::Finish() {
-  if (line_number_ == 0) {
-    throw InputError(source_, 0, "the file is empty; a plan begins with the line \"plan 2\"");
-  }
+  if (line_number() == 0) Fail("the file is empty; a plan begins with the line \"plan 2\"");
   if (!finished_) FailCut();
   return std::move(plan_);
-}
-
-std::string_view Parser::Field(const char* what) {
-  const std::string_view field = TakeField(&line_, ' ');
-  if (field.empty()) Fail(fmt::format("the field for {} is missing", what));
-  return field;
-}
-
-std::int64_t Parser::ToNumber(std::string_view text, const char* what, std::int64_t low,
-                              std::int64_t high) const {
-  const std::optional<std::int64_t> value = ParseInteger(text);
-  if (!value || *value < low || *value > high) {
-    Fail(fmt::format("{} is {}, not a whole number from {} to {}", what, Quote(text), low, high));
-  }
-  return *value;
-}
-
-std::int64_t Parser::Number(const char* what, std::int64_t low, std::int64_t high) {
-  return ToNumber(Field(what), what, low, high);
-}
-
-double Parser::Rate(const char* what) {
-  const std::string_view field = Field(what);
-  double value = 0;
-  const char* const end = field.data() + field.size();
-  const auto [stop, error] = std::from_chars(field.data(), end, value);
-  if (error != std::errc() || stop != end) {
-    Fail(fmt::format("{} is {}, not a number", what, Quote(field)));
-  }
-  return value;
-}
-
-std::uint64_t Parser::Hexadecimal(const char* what) {
-  const std::string_view field = Field(what);
-  std::uint64_t value = 0;
-  std::from_chars(field.data(), field.data() + field.size(), value, 16);
-  if (field != fmt::format("{:016x}", value)) {
-    Fail(fmt::format("{} is {}, not 16 lower-case hexadecimal digits", what, Quote(field)));
-  }
-  return value;
-}
-
-std::string Parser::Text(const char* what) {
-  const std::string_view field = Field(what);
-  std::optional<std::string> text = Unescape(field);
-  if (!text)
-    Fail(fmt::format("{} is {}, which is not escaped as it should be", what, Quote(field)));
-  return *std::move(text);
-}
-
-trace::Phase Parser::ReadPhase() {
-  constexpr std::string_view kLetters = "FBU";
-  const std::string_view field = Field("the phase");
-  const std::size_t place = field.size() == 1 ? kLetters.find(field) : std::string_view::npos;
-  if (place == std::string_view::npos) {
-    Fail(fmt::format("unknown phase {}; expected F, B or U", Quote(field)));
-  }
-  return static_cast<trace::Phase>(place);
-}
-
-VariableKind Parser::ReadKind() {
-  const std::string_view field = Field("the kind");
-  for (int k = 0; k < kVariableKinds; ++k) {
-    if (field == Name(static_cast<VariableKind>(k))) return static_cast<VariableKind>(k);
-  }
-  Fail(fmt::format("unknown kind of variable {}", Quote(field)));
-}
-
-OpTraits Parser::ReadTraits() {
-  const std::string_view field = Field("the traits");
-  std::string_view rest = field;
-  const auto take = [&](char letter) {
-    const bool there = rest.starts_with(letter);
-    if (there) rest.remove_prefix(1);
-    return there;
-  };
-  OpTraits traits;
-  if (field == "-") return traits;
-  traits.replayable = take('a');
-  traits.random = take('s');
-  bool right = true;
-  if (take(':')) {
-    std::from_chars(rest.data(), rest.data() + rest.size(), traits.state_reads, 16);
-    right = traits.state_reads != 0 && rest == fmt::format("{:08x}", traits.state_reads);
-    rest = "";
-  }
-  if (!right || !rest.empty()) {
-    Fail(fmt::format("the traits are {}; expected -, or a, s, :STATE with 8 digits, in this order",
-                     Quote(field)));
-  }
-  return traits;
-}
-
-CommandIndex Parser::ReadCopyIndex(const char* what) {
-  const std::string_view field = Field(what);
-  if (field == "-") return -1;
-  return static_cast<CommandIndex>(ToNumber(field, what, 0, kMaxIndex));
-}
-
-template <typename Add>
-void Parser::ReadList(const char* what, Add add) {
-  std::string_view list = Field(what);
-  if (list == "-") return;
-  if (list.back() == ',') Fail(fmt::format("{} ends in a comma", what));
-  while (!list.empty()) {
-    std::string_view item = TakeField(&list, ',');
-    const bool back = item.find('@') != std::string_view::npos;
-    const std::int64_t index = ToNumber(TakeField(&item, '@'), what, 0, kMaxIndex);
-    const std::int64_t by = back ? ToNumber(item, what, 1, kMaxBack) : 0;
-    add(static_cast<std::int32_t>(index), static_cast<std::int32_t>(by));
-  }
 }
 
 void Parser::ReadVersion() {
@@ -281,12 +127,12 @@ void Parser::ReadMachine() {
   machine.in_bytes_per_s = Rate("the bandwidth in");
   machine.both_out_bytes_per_s = Rate("the bandwidth out, of both");
   machine.both_in_bytes_per_s = Rate("the bandwidth in, of both");
-  if (!line_.empty()) {
+  if (!IsAtEnd()) {
     machine.slowdown_by_out = Rate("the slowdown by copies out");
     machine.slowdown_by_in = Rate("the slowdown by copies in");
     machine.handover_ns = Number("the time of a handover", 0, kLongestLatency);
   }
-  CheckMachine(machine, source_, line_number_);
+  CheckMachine(machine, source(), line_number());
 }
 
 void Parser::ReadLimits() {
