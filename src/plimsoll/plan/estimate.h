@@ -17,8 +17,7 @@ namespace plimsoll::plan {
 class Estimator {
  public:
   /// Returns how long the iteration takes, with copies in that begin as early as `prefetch` says
-  /// (script.h). Once that is sure to be more than `below_ns`, stops and
-  /// returns something that is.
+  /// (script.h). Once that is sure to be more than `below_ns`, stops and returns something that is.
   Nanoseconds Run(const Script& script, const Machine& machine, Bytes load_limit_bytes,
                   double prefetch = kPrefetchJustInTime,
                   Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max());

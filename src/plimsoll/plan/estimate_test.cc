@@ -178,7 +178,8 @@ TEST(EstimatorTest, IsCloseToARehearsalInWhichCopiesInBeginEarly) {
     PlanRandom random(static_cast<std::uint64_t>(k));
     const Script script = RandomScript(&random);
     const Bytes limit = random.Between(900, 1400);
-    const double prefetch = random.OneIn(4) ? kPrefetchEarly : 1.5 + random.Between(0, 3);
+    const double prefetch =
+        random.OneIn(4) ? kPrefetchEarly : 1.5 + static_cast<double>(random.Between(0, 3));
     // Copies in that meet copies out take longer than just in time counts on.
     Machine machine = OneBytePerNs();
     machine.both_in_bytes_per_s /= 3;

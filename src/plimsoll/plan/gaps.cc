@@ -29,13 +29,6 @@ constexpr Bytes kMomentShare = 16;
 /// In longer iterations there are too many of them to look at.
 constexpr std::size_t kMostOpsWithMoments = 8'000;
 
-/// Whether a variable is persistent, and an op or a few in a row are all that touch it.
-bool IsMoment(const Problem& problem, std::size_t variable, const std::vector<Access>& accesses) {
-  if (!problem.variables[variable].persistent() || !problem.cyclic) return false;
-  const auto few = static_cast<OpIndex>(problem.ops.size() / 4);
-  return accesses.back().op - accesses.front().op < few;
-}
-
 /// Gaps of large variables, and those of moments that are not that large.
 std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes, Bytes least_moment_bytes) {
   std::vector<Gap> gaps;
@@ -46,7 +39,9 @@ std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes, Bytes least
     const std::vector<Access>& own = accesses[v];
     if (variable.size_bytes == 0 || own.empty()) continue;
     const bool large = variable.size_bytes >= least_bytes;
-    const bool moment = variable.size_bytes >= least_moment_bytes && IsMoment(problem, v, own);
+    const bool moment =
+        variable.size_bytes >= least_moment_bytes &&
+        IsMoment(problem, static_cast<VariableIndex>(v), own.front().op, own.back().op);
     if (!large && !moment) continue;
     const auto add = [&](const Access& from, const Access& to, Position end) {
       const Position begin = from.time + 1;
@@ -102,6 +97,11 @@ std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes) {
 std::vector<Gap> ListGapsAndMoments(const Problem& problem, Bytes least_bytes) {
   if (problem.ops.size() > kMostOpsWithMoments) return ListGaps(problem, least_bytes);
   return ListGaps(problem, least_bytes, least_bytes / kMomentShare);
+}
+
+bool IsMoment(const Problem& problem, VariableIndex variable, OpIndex first, OpIndex last) {
+  if (!problem.variables[At(variable)].persistent() || !problem.cyclic) return false;
+  return last - first < static_cast<OpIndex>(problem.ops.size() / 4);
 }
 
 std::vector<OpIndex> FindLastWriters(const Problem& problem, const std::vector<Gap>& gaps) {

@@ -45,6 +45,10 @@ std::vector<Gap> ListGaps(const Problem& problem, Bytes least_bytes);
 /// nothing else to do.
 std::vector<Gap> ListGapsAndMoments(const Problem& problem, Bytes least_bytes);
 
+/// Whether a variable is persistent, and a few ops in a row are all that touch it, from `first` to
+/// `last`: an optimizer's moment, as a rule.
+bool IsMoment(const Problem& problem, VariableIndex variable, OpIndex first, OpIndex last);
+
 /// Returns for every gap the op behind which its variable can be copied out: the last one to write
 /// it before the gap. Readers that follow may read on meanwhile. -1 if it has been as it is since
 /// the iteration before; gap.after if it comes back in that iteration, or begins its life there.

@@ -4,7 +4,8 @@
 //
 //   1. Starts. The link is filled with what is dear to rebuild, then gaps are dropped, cheapest
 //      bytes first, until the load is within the target, and a little further: copies on their way
-//      need room, too. Then whatever has become needless is kept again.
+//      need room, too. Moments that the link carries for nothing leave, and whatever has become
+//      needless is kept again.
 //   2. Search: random changes, and small parts torn down and built anew, with simulated annealing
 //      on an estimate of the iteration, from several starts; what seems better is rehearsed.
 //   3. Plans are made of the best. Where one cannot be placed, others are looked for that take as

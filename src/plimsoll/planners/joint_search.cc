@@ -12,8 +12,6 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kMostRehearsals = 4;
-/// Of the ops: those from the first to the last that touch a moment.
-constexpr double kMostOfMoment = 0.25;
 
 }  // namespace
 
@@ -52,12 +50,9 @@ JointSearch::JointSearch(const plan::Rewriter& rewriter, const plan::Machine& ma
 }
 
 bool JointSearch::IsOfMoment(std::size_t gap) const {
-  const plan::Problem& problem = rewriter_.problem();
-  const auto& [variable, after, before, begin, end] = gaps_[gap];
-  const bool around = before <= after;
-  return around && problem.variables[At(variable)].persistent() &&
-         static_cast<double>(after - before) <
-             kMostOfMoment * static_cast<double>(problem.ops.size());
+  const plan::Gap& x = gaps_[gap];
+  const bool around = x.before <= x.after;
+  return around && plan::IsMoment(rewriter_.problem(), x.variable, x.before, x.after);
 }
 
 Bytes JointSearch::SizeOf(std::size_t gap) const {

@@ -100,8 +100,7 @@ class JointSearch {
 
   /// Whether there is time to look at every gap.
   bool IsSmall() const;
-  /// Whether the gap is one around the end of the iteration, of something persistent that only a
-  /// few ops in a row touch: an optimizer's moment, as a rule.
+  /// Whether the gap is that of a moment around the end of the iteration (plan::IsMoment()).
   bool IsOfMoment(std::size_t gap) const;
   Bytes SizeOf(std::size_t gap) const;
   double CopyNs(std::size_t gap) const;
