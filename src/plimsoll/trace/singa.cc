@@ -51,7 +51,9 @@ class Importer {
   Line ParseLine() const;
   void Malloc(const Line& line);
   void Free(const Line& line);
-  void Touch(const Line& line, bool is_write);
+  /// Counts the touch of the line before, if it was a Mutable that is not part of this line's Free.
+  void CountHeld(const Line& line);
+  void Count(VariableIndex index, Nanoseconds moment_ns, bool is_write);
   /// Ends the op in progress, if there is one.
   void EndOp();
   VariableIndex AddBlock(const Line& line, bool preexisting);
@@ -69,6 +71,13 @@ class Importer {
   std::optional<Nanoseconds> first_moment_ns_;
   Nanoseconds moment_ns_ = 0;  // Of the line before.
   Trace trace_;
+
+  /// A Mutable that is not counted yet: the line after it says whether it was more than a Free.
+  struct Held {
+    VariableIndex index = 0;
+    Nanoseconds moment_ns = 0;
+  };
+  std::optional<Held> held_;
 
   // The op in progress: none while both lists are empty.
   std::vector<VariableIndex> reads_;
@@ -116,6 +125,7 @@ void Importer::Feed() {
     Fail("the log spans more than 31 years; its moments must be nanoseconds");
   }
   moment_ns_ = line.moment_ns;
+  CountHeld(line);
   if (touched_by_last_line_) op_end_ns_ = moment_ns_;
   touched_by_last_line_ = false;
   if (line.event == "Malloc") {
@@ -124,8 +134,10 @@ void Importer::Feed() {
   } else if (line.event == "Free") {
     EndOp();
     Free(line);
-  } else if (line.event == "Read" || line.event == "Mutable") {
-    Touch(line, line.event == "Mutable");
+  } else if (line.event == "Read") {
+    Count(FindTouched(line), moment_ns_, /*is_write=*/false);
+  } else if (line.event == "Mutable") {
+    held_ = {FindTouched(line), moment_ns_};
   } else if (line.event != "Layer") {
     Fail(fmt::format("unknown event {}; expected Malloc, Free, Read, Mutable or Layer",
                      Quote(line.event)));
@@ -157,12 +169,19 @@ void Importer::Free(const Line& line) {
   found->second = kFreed;
 }
 
-void Importer::Touch(const Line& line, bool is_write) {
-  const VariableIndex index = FindTouched(line);
+void Importer::CountHeld(const Line& line) {
+  if (!held_) return;
+  const auto [index, moment_ns] = *std::exchange(held_, std::nullopt);
+  const auto found = pointers_.find(line.pointer);
+  const bool frees = line.event == "Free" && found != pointers_.end() && found->second == index;
+  if (!frees) Count(index, moment_ns, /*is_write=*/true);
+}
+
+void Importer::Count(VariableIndex index, Nanoseconds moment_ns, bool is_write) {
   const auto current_op = static_cast<std::int64_t>(trace_.ops.size());
   if (!is_write && block(index).last_write_op == current_op) EndOp();
-  if (reads_.empty() && writes_.empty()) op_start_ns_ = line.moment_ns;
-  op_end_ns_ = line.moment_ns;
+  if (reads_.empty() && writes_.empty()) op_start_ns_ = moment_ns;
+  op_end_ns_ = moment_ns;
   touched_by_last_line_ = true;
   // EndOp may have begun another op.
   const auto op = static_cast<std::int64_t>(trace_.ops.size());
@@ -222,6 +241,7 @@ void Importer::AddToTotal(Bytes size_bytes) {
 
 Trace Importer::Finish() {
   if (!first_moment_ns_) throw InputError(reader_.path(), 0, "the log is empty");
+  if (held_) Count(held_->index, held_->moment_ns, /*is_write=*/true);
   EndOp();
   std::vector<VariableIndex> final_index(blocks_.size());
   for (const bool preexisting : {true, false}) {

@@ -22,6 +22,8 @@ namespace plimsoll::trace {
 /// - Reads and Mutables in a row, with no Malloc or Free between them, are one op called "exec". A
 ///   Read of a block that the same op has written begins the next op: the writer must have ended.
 ///   Without this rule the update of all weights would be one op that needs them all at once.
+/// - A Mutable right before the Free of the same block is part of the Free: SINGA asks a block for
+///   its address to free it, and logs that, too. No op needs the block there.
 /// - An op reads what was Read and writes what was Mutable; a block is both only if it was both.
 /// - An op takes as long as from its first event to the first line after its last one, whatever
 ///   that is. Host work between two events is thus counted as time of the op. An op at the end of

@@ -41,13 +41,13 @@ void ExpectRefused(const std::string& log, std::int64_t line, const std::string&
 
 TEST(SingaTest, MakesEveryMallocAVariable) {
   const Trace trace = Import(
-      "Malloc 0xa0 100 1000\nMutable 0xa0 100 1010\nFree 0xa0 100 1020\n"
-      "Malloc 0xa0 300 1030\nMutable 0xa0 300 1040\nFree 0xa0 300 1050\n");
-  ASSERT_EQ(trace.variables.size(), 2u);
-  EXPECT_EQ(trace.variables[0].size_bytes, 100);
-  EXPECT_EQ(trace.variables[1].size_bytes, 300);
+      "Malloc 0xa0 100 1000\nMutable 0xa0 100 1010\nRead 0xb0 8 1015\nFree 0xa0 100 1020\n"
+      "Malloc 0xa0 300 1030\nMutable 0xa0 300 1040\nRead 0xb0 8 1045\nFree 0xa0 300 1050\n");
+  ASSERT_EQ(trace.variables.size(), 3u);
+  EXPECT_EQ(trace.variables[1].size_bytes, 100);
+  EXPECT_EQ(trace.variables[2].size_bytes, 300);
   EXPECT_EQ(trace.ops.size(), 2u);
-  EXPECT_EQ(trace.writes(trace.ops[1])[0], 1);
+  EXPECT_EQ(trace.writes(trace.ops[1])[0], 2);
 }
 
 TEST(SingaTest, PutsWhatWasNeverAllocatedInFront) {
@@ -85,6 +85,26 @@ TEST(SingaTest, BeginsAnOpWhereAResultIsRead) {
   EXPECT_EQ(trace.ops[1].duration_ns, 30);
   EXPECT_EQ(trace.reads(trace.ops[1])[0], 1);
   EXPECT_EQ(trace.writes(trace.ops[1])[0], 1);
+}
+
+TEST(SingaTest, TakesAMutableRightBeforeAFreeAsPartOfIt) {
+  const Trace trace = Import(
+      "Malloc 0xa 8 100\nMutable 0xa 8 110\nRead 0xb 8 120\nMutable 0xa 8 150\nFree 0xa 8 160\n"
+      "Read 0xb 8 170\nMutable 0xb 8 180\nMutable 0xc 8 190\nFree 0xc 8 195\n");
+  ASSERT_EQ(trace.ops.size(), 2u);
+  EXPECT_EQ(trace.ops[0].write_count, 1);
+  EXPECT_EQ(trace.ops[0].duration_ns, 40);  // Up to the Mutable.
+  ASSERT_EQ(trace.writes(trace.ops[1]).size(), 1u);
+  EXPECT_EQ(trace.writes(trace.ops[1])[0], trace.reads(trace.ops[1])[0]);
+  EXPECT_EQ(trace.ops[1].duration_ns, 20);
+}
+
+TEST(SingaTest, CountsAMutableBeforeTheFreeOfAnotherBlockAndAtTheEnd) {
+  const Trace trace = Import(
+      "Malloc 0xa 8 100\nMutable 0xb 8 110\nFree 0xa 8 120\nMutable 0xb 8 130\n");
+  ASSERT_EQ(trace.ops.size(), 2u);
+  EXPECT_EQ(trace.ops[0].duration_ns, 10);
+  EXPECT_EQ(trace.ops[1].write_count, 1);
 }
 
 TEST(SingaTest, IgnoresBlocksThatOnlyALayerNames) {
