@@ -25,7 +25,8 @@ struct Workload {
 Workload ReadWorkload(const std::string& trace);
 Workload ReadSingaWorkload(const std::string& log);
 
-/// How long VGG16 takes for an iteration on the GTX 1080 Ti of paper 001: the ops of the SINGA log.
+/// How long VGG16 takes for an iteration on the GTX 1080 Ti of paper 001: the ops of the SINGA log,
+/// with the touches that belong to its frees.
 inline constexpr Nanoseconds kVgg16Ns = 56'803'000;
 
 /// The name of the trace that is the paper's VGG16.

@@ -3,7 +3,8 @@
 // `tight`, the default planner. Four stages, each of which stops as soon as the lower bound (or
 // the capacity asked for) is reached:
 //
-//   1. Dives: greedy skylines in several orders, milliseconds each (skyline.h).
+//   1. Dives: greedy skylines in several orders, milliseconds each (skyline.h). First fit and best
+//      fit in several orders, where there is something that dives cannot do.
 //   2. Wheel: orders for first fit that are learned from what does not fit (wheel.h); only if the
 //      budget is one of nodes, as it is when plans are made.
 //   3. Search: exact search on the core of the problem, the sections that set the peak (search.h,
@@ -50,9 +51,7 @@ class TightPlanner {
   Placement Run() {
     best_.lower_bound_bytes = reduced_.has_padding ? LowerBound(problem_) : bound_ * reduced_.unit;
     if (!reduced_.has_fixed) TryDives();
-    // Dives use no gaps but those around the end of a cycle.
-    const bool small = reduced_.items.size() <= kLarge;
-    if (!Done() && (reduced_.has_fixed || (reduced_.has_gaps && small))) TryInOrder();
+    if (!Done() && MayTryInOrder()) TryInOrder();
     // Completing a core of so many is not counted in nodes, and takes minutes.
     const bool searchable = options_.node_budget < 0 || reduced_.items.size() <= kMostPerNode;
     if (!Done() && MayTurnWheel()) TurnWheel();
@@ -123,7 +122,14 @@ class TightPlanner {
     }
   }
 
-  /// Dives cannot step around fixed buffers nor use gaps; first fit and best fit can.
+  /// Dives cannot step around fixed buffers, and use no gaps but those around the end of a cycle.
+  /// To come under a capacity, the search is better at gaps than any order, and takes no longer.
+  bool MayTryInOrder() const {
+    if (reduced_.has_fixed) return true;
+    return reduced_.has_gaps && reduced_.items.size() <= kLarge && !IsForPlans();
+  }
+
+  /// First fit and best fit, in several orders.
   void TryInOrder() {
     for (const auto key :
          {&Reduced::Item::size_key, &Reduced::Item::area_key, &Reduced::Item::length_key}) {
@@ -295,11 +301,22 @@ class TightPlanner {
     if (nodes_left_ != kUnlimited && reduced_.items.size() > kLarge) {
       nodes_left_ -= std::min(nodes_left_, static_cast<std::int64_t>(rest.size()));
     }
-    if (!PlaceInOrder(problem_, rest, Fit::kFirst, &offsets, best_.footprint_bytes)) return false;
+    if (!PlaceInOrder(problem_, rest, Fit::kFirst, &offsets, Ceiling())) return false;
     std::replace(offsets.begin(), offsets.end(), kUnplaced, Bytes{0});
     Keep(std::move(offsets));
     return true;
   }
+
+  /// What lies higher is of no use. Where plans are made one after the other, to see soon that one
+  /// does not come close to the capacity is worth more than to know how close.
+  Bytes Ceiling() const {
+    if (!IsForPlans()) return best_.footprint_bytes;
+    const auto capacity = static_cast<double>(options_.capacity_bytes);
+    return std::min(best_.footprint_bytes, static_cast<Bytes>(kClose * capacity));
+  }
+
+  /// Whether a capacity is asked for, within a budget of nodes: so it is when plans are made.
+  bool IsForPlans() const { return options_.capacity_bytes >= 0 && options_.node_budget > 0; }
 
   /// Whether the budget of the search is spent.
   bool IsOver() const { return nodes_left_ == 0 || deadline_.passed(); }
@@ -310,6 +327,8 @@ class TightPlanner {
   static constexpr std::size_t kHuge = 200'000;
   static constexpr std::size_t kMostPerNode = 100'000;
   static constexpr double kGoodEnough = 1.005;
+  /// Of a capacity: what comes close to it.
+  static constexpr double kClose = 1.0025;
   /// The wheel places so many in the time that a node of the search takes.
   static constexpr std::int64_t kPlacementsPerNode = 16;
   /// Of the bound: what it is asked for at least.

@@ -119,6 +119,7 @@ void Estimator::Prepare() {
   leaving_bytes_ = 0;
   hands_over_ = false;
   next_leave_ = next_gone_ = next_in_ = next_due_ = 0;
+  barred_exit_ = exits.size();
 }
 
 void Estimator::GiveBytes(std::size_t exit) {
@@ -194,19 +195,26 @@ void Estimator::BringIn(Slot slot, Nanoseconds end_ns) {
     if (slot == 0 && exit.around) {
       begin = std::max(static_cast<Nanoseconds>(std::max(trip.latest_ns, kLongAgo)), in_free_ns_);
     }
-    if (begin >= end_ns || !HasRoom(slot, exit)) return;
-    for (Slot s = slot; s < exit.before; ++s) load_bytes_[At(s)] += exit.held_bytes;
+    if (begin >= end_ns || !HasRoom(slot, e)) return;
+    Bytes* const load = load_bytes_.data();
+    const Bytes held = exit.held_bytes;
+    for (Slot s = slot, before = exit.before; s < before; ++s) load[s] += held;
     StartIn(e, begin);
   }
 }
 
-/// Whether an exit may come back for all slots up to its op.
-bool Estimator::HasRoom(Slot slot, const Exit& exit) const {
-  if (load_bytes_[At(slot)] + leaving_bytes_ + exit.held_bytes > limit_bytes_) return false;
-  for (Slot s = slot + 1; s < exit.before; ++s) {
-    if (load_bytes_[At(s)] + exit.held_bytes > limit_bytes_) return false;
+/// Whether the next to come may come back for all slots up to its op. Loads do not change while it
+/// waits, so the last slot that is too full for it is looked for once.
+bool Estimator::HasRoom(Slot slot, std::size_t exit) {
+  const Bytes* const load = load_bytes_.data();
+  const Bytes room = limit_bytes_ - script_->exits[exit].held_bytes;
+  if (load[slot] + leaving_bytes_ > room) return false;
+  if (barred_exit_ != exit) {
+    barred_exit_ = exit;
+    barred_until_ = script_->exits[exit].before - 1;
+    while (barred_until_ > slot && load[barred_until_] <= room) --barred_until_;
   }
-  return true;
+  return slot >= barred_until_;
 }
 
 /// The op of the slot has ended.

@@ -48,7 +48,7 @@ class Estimator {
   void MakeRoom(Slot slot);
   void Await(Slot slot);
   void BringIn(Slot slot, Nanoseconds end_ns);
-  bool HasRoom(Slot slot, const Exit& exit) const;
+  bool HasRoom(Slot slot, std::size_t exit);
   void StartIn(std::size_t exit, Nanoseconds begin_ns);
   void Leave(Slot slot);
   void GiveBytes(std::size_t exit);
@@ -72,12 +72,14 @@ class Estimator {
   Nanoseconds out_busy_ns_ = 0;
   Nanoseconds in_busy_ns_ = 0;
   Bytes highest_bytes_ = 0;
-  Bytes leaving_bytes_ = 0;     // Of what is being copied out and still has its bytes.
-  std::size_t next_leave_ = 0;  // The first exit whose op has not ended.
-  std::size_t next_gone_ = 0;   // Those before have given their bytes.
-  std::size_t next_in_ = 0;     // Into order_: the next to come in.
-  std::size_t next_due_ = 0;    // Into order_: the next whose op comes.
-  bool hands_over_ = false;     // Whether the next op waits for copies.
+  Bytes leaving_bytes_ = 0;      // Of what is being copied out and still has its bytes.
+  std::size_t next_leave_ = 0;   // The first exit whose op has not ended.
+  std::size_t next_gone_ = 0;    // Those before have given their bytes.
+  std::size_t next_in_ = 0;      // Into order_: the next to come in.
+  std::size_t next_due_ = 0;     // Into order_: the next whose op comes.
+  bool hands_over_ = false;      // Whether the next op waits for copies.
+  std::size_t barred_exit_ = 0;  // For which the last slot is known
+  Slot barred_until_ = 0;        // that has no room for it.
 };
 
 }  // namespace plimsoll::plan

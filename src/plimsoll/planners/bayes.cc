@@ -105,18 +105,31 @@ class Optimiser {
         Keep(MakeFit(question_, DecideBy(Alone(s, choice)), Promising(), &misfits_));
       }
     }
-    if (!fits_ || lowest_ <= base_ns_) return std::move(*best_);
+    if (fits_) Search();
+    return std::move(*best_);
+  }
+
+  /// The same without the scores alone: nothing if nothing is faster than `below_ns`.
+  std::optional<Attempt> RunBelow(Nanoseconds below_ns) {
+    if (scored_.gaps.empty()) return std::nullopt;
+    fits_ = true;
+    lowest_ = static_cast<double>(below_ns);
+    Search();
+    return std::move(best_);
+  }
+
+ private:
+  void Search() {
+    if (lowest_ <= base_ns_) return;
     for (const double choice : kChoices) {
-      for (int s = 0; s < kScores; ++s) Judge(Alone(s, choice));
+      for (int s = 0; s < kScores && !Stopped(); ++s) Judge(Alone(s, choice));
     }
     for (std::int64_t e = 0; e < evaluations() && !Stopped(); ++e) {
       Judge(e % 2 == 0 ? Random() : Propose());
     }
     PlacePromises();
-    return std::move(*best_);
   }
 
- private:
   static Eigen::VectorXd Alone(int score, double choice) {
     Eigen::VectorXd point = Eigen::VectorXd::Unit(kDimensions, score);
     point[kScores] = choice;
@@ -215,7 +228,7 @@ class Optimiser {
     const plan::Plan* plan = attempt.plan();
     const double time_ns = plan == nullptr ? std::numeric_limits<double>::max()
                                            : static_cast<double>(sim::Simulate(*plan).iteration_ns);
-    if (best_ && time_ns >= lowest_) return;
+    if (time_ns >= lowest_) return;
     fits_ = plan != nullptr;
     lowest_ = time_ns;
     best_ = std::move(attempt);
@@ -254,12 +267,16 @@ class Optimiser {
   Misfits misfits_;
   std::vector<Promise> promises_;  // By rank.
   std::optional<Attempt> best_;
-  bool fits_ = false;
+  bool fits_ = false;  // Whether there is a plan, of `lowest_`.
   double lowest_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace
 
 Attempt PlanBayes(const Question& question) { return Optimiser(question).Run(); }
+
+std::optional<Attempt> PlanBayesBelow(const Question& question, Nanoseconds below_ns) {
+  return Optimiser(question).RunBelow(below_ns);
+}
 
 }  // namespace plimsoll::planners

@@ -83,7 +83,7 @@ class Joint {
   /// Takes the plan of a chain, if the iteration is one and it is better.
   void TakeChain();
   /// Makes a plan of choices; keeps it if it is the best so far. Returns whether it can be placed.
-  bool Make(const Scored& state, bool quickly = false);
+  bool Make(const Scored& state);
   /// Makes a plan of the best choices as they are, or of ones for lower targets.
   void MakeFirst();
   /// Makes a plan of the best. False if it cannot be placed, or its addresses make ops wait.
@@ -125,8 +125,10 @@ class Joint {
   /// Begins from what another planner chooses; choices that take for ever if they do not fit.
   Scored BeginFrom(const Planner& rival);
   /// Takes what another planner would do, if it is better. Asks only whom nothing rules out, and of
-  /// large problems no longer than the search was.
+  /// large problems only for a short while.
   void TakeBetterRival();
+  /// Whether a rival that is predicted to take so long at the limit may still be better.
+  bool MayBeat(Nanoseconds predicted_ns) const;
 
   // Several threads:
   /// A search beside another, from where that stands, which outlives it.

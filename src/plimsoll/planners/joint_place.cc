@@ -63,7 +63,7 @@ bool Joint::MakeAsPredicted() {
                             (1 + kPredicted) * static_cast<double>(best_.worth.time_ns);
 }
 
-bool Joint::Make(const Scored& state, bool quickly) {
+bool Joint::Make(const Scored& state) {
   evaluator_.set_target(search_.target());
   JointState exact;
   exact.choices = state.choices.gaps;
@@ -71,7 +71,7 @@ bool Joint::Make(const Scored& state, bool quickly) {
   exact.horizon = state.choices.horizon;
   exact.prefetch = state.choices.prefetch;
   if (!evaluator_.Evaluate(&exact)) return false;
-  Attempt attempt = evaluator_.Make(exact, quickly);
+  Attempt attempt = evaluator_.Make(exact);
   if (const auto* misfit = std::get_if<plan::Misfit>(&attempt.made)) {
     needed_bytes_ = misfit->needed_bytes;
     return false;
@@ -101,7 +101,7 @@ bool Joint::Squeeze(Scored* state) {
     const bool stuck = next.choices == current.choices;
     heat = std::clamp(stuck ? 2 * heat : heat / 2, kSqueezeHeat, kMostSqueezeHeat);
     if (stuck || next.worth.time_ns > most) continue;
-    if (Make(next, /*quickly=*/true)) {
+    if (Make(next)) {
       best_ = next;
       *state = next;
       return true;

@@ -14,9 +14,15 @@ namespace {
 
 /// Of the budget: until when they are asked where to begin, and, in a large problem, for a plan.
 constexpr double kRivalsEnd = 0.3;
-constexpr double kRivalsLast = 2;
+constexpr double kRivalsLast = 1.1;
 /// The scores combined may be so much better than one alone: by one part in so many.
 constexpr Nanoseconds kReachOfScores = 6;
+/// With less load than the limit allows, a rival may do better than at the limit: by one part in so
+/// many; and where there is little time, only if it has no more than so many times the overhead,
+/// and of all ops one part in so many.
+constexpr Nanoseconds kReachOfLoads = 2;
+constexpr Nanoseconds kReachOfOverheads = 3;
+constexpr Nanoseconds kSmallOverhead = 100;
 
 }  // namespace
 
@@ -38,6 +44,12 @@ Scored Joint::BeginFrom(const Planner& rival) {
   return state;
 }
 
+bool Joint::MayBeat(Nanoseconds predicted_ns) const {
+  if (search_.IsSmall()) return predicted_ns <= made_ns_ + made_ns_ / kReachOfLoads;
+  const Nanoseconds overhead = made_ns_ - base_ns_;
+  return predicted_ns - base_ns_ <= kReachOfOverheads * overhead + base_ns_ / kSmallOverhead;
+}
+
 void Joint::TakeBetterRival() {
   const Bytes limit = question_.options.limit_bytes;
   const auto give_up = [this] {
@@ -54,11 +66,9 @@ void Joint::TakeBetterRival() {
       const auto predicted =
           plan::PredictIteration(question_.problem, decide(limit), question_.machine,
                                  ToScheduleOptions(question_.options));
-      if (!predicted) continue;
-      // With less load than the limit allows, it may do better than at the limit.
-      if (*predicted > made_ns_ + made_ns_ / 2) continue;
+      if (!predicted || !MayBeat(*predicted)) continue;
       closest = std::min(closest, *predicted);
-      Take(MakeFit(question_, decide, made_ns_, give_up));
+      if (auto faster = MakeFaster(question_, decide, made_ns_, give_up)) Take(std::move(*faster));
     } else if (rival.choose != nullptr && search_.IsSmall()) {
       const JointState state = ConsiderRival(rival, question_, limit, &evaluator_);
       const auto made_ns = static_cast<double>(made_ns_);
@@ -67,10 +77,12 @@ void Joint::TakeBetterRival() {
     }
   }
   // Combined, the scores may be so much better than one of them alone.
-  if (made_ns_ <= bound || closest - made_ns_ > made_ns_ / kReachOfScores) return;
+  if (give_up() || made_ns_ <= bound) return;
+  if (closest - made_ns_ > made_ns_ / kReachOfScores) return;
   PlannerOptions options = question_.options;
   options.stop = give_up;
-  Take(PlanBayes({question_.problem, question_.machine, options}));
+  const Question question{question_.problem, question_.machine, options};
+  if (auto faster = PlanBayesBelow(question, made_ns_)) Take(std::move(*faster));
 }
 
 }  // namespace plimsoll::planners

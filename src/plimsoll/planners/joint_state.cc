@@ -141,9 +141,8 @@ void JointEvaluator::Rehearse(JointState* state) const {
   if (predicted) state->time_ns = static_cast<double>(*predicted);
 }
 
-Attempt JointEvaluator::Make(const JointState& state, bool quickly) const {
+Attempt JointEvaluator::Make(const JointState& state) const {
   plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
-  if (quickly) schedule.place_nodes = 0;
   schedule.load_limit_bytes = target_;
   schedule.prefetch = state.prefetch;
   const auto replays = std::count(state.rewritten->is_replay.begin(),

@@ -55,8 +55,7 @@ class JointEvaluator {
   void Rehearse(JointState* state) const;
 
   /// Makes a plan with the load within the target. REQUIRES: the state has been evaluated.
-  /// With `quickly`, gives up soon where addresses are hard to find.
-  Attempt Make(const JointState& state, bool quickly = false) const;
+  Attempt Make(const JointState& state) const;
 
  private:
   void MapSwaps(JointState* state) const;

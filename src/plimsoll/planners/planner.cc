@@ -24,6 +24,9 @@ constexpr Nanoseconds kNeverNs = std::numeric_limits<Nanoseconds>::max();
 constexpr std::array kLoadShares = {1.0,  0.99, 0.98, 0.97, 0.96, 0.95, 0.94, 0.93, 0.92,
                                     0.91, 0.9,  0.88, 0.86, 0.83, 0.8,  0.76, 0.72, 0.67};
 
+/// A plan's time is a little more or less than was predicted: what may turn out to be faster.
+constexpr double kPromising = 1.01;
+
 struct Candidate {
   plan::Decision decision;
   Bytes load_limit_bytes = 0;
@@ -77,10 +80,10 @@ Attempt Place(const Question& question, Candidate candidate, Misfits* misfits) {
 
 /// The first candidate that fits, or the one that needs least.
 Attempt MakeFastest(const Question& question, std::vector<Candidate> candidates,
-                    Nanoseconds below_ns, Misfits* misfits, const GiveUp& give_up = {}) {
+                    Nanoseconds below_ns, Misfits* misfits) {
   std::optional<Attempt> best;
   for (Candidate& candidate : candidates) {
-    if (best && (candidate.predicted_ns >= below_ns || (give_up && give_up()))) break;
+    if (best && candidate.predicted_ns >= below_ns) break;
     Attempt attempt = Place(question, std::move(candidate), misfits);
     const auto* misfit = std::get_if<plan::Misfit>(&attempt.made);
     if (best && misfit != nullptr && Needs(*misfit) >= Needs(std::get<plan::Misfit>(best->made))) {
@@ -174,15 +177,27 @@ void Misfits::Add(const plan::Decision& decision, Bytes load_limit, const plan::
   at_load_[load_limit].push_back({decision, misfit});
 }
 
-Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
-                const std::function<bool()>& give_up) {
+Attempt MakeFit(const Question& question, const Decider& decide) {
   Misfits misfits;
-  return MakeFastest(question, Candidates(question, decide, give_up), below_ns, &misfits, give_up);
+  return MakeFastest(question, Candidates(question, decide), kNeverNs, &misfits);
 }
 
 Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
                 Misfits* misfits) {
   return MakeFastest(question, Candidates(question, decide), below_ns, misfits);
+}
+
+std::optional<Attempt> MakeFaster(const Question& question, const Decider& decide,
+                                  Nanoseconds below_ns, const std::function<bool()>& give_up) {
+  const auto promising_ns = static_cast<Nanoseconds>(kPromising * static_cast<double>(below_ns));
+  Misfits misfits;
+  for (Candidate& candidate : Candidates(question, decide, give_up)) {
+    if (candidate.predicted_ns > promising_ns || give_up()) break;
+    Attempt attempt = Place(question, std::move(candidate), &misfits);
+    if (attempt.plan() == nullptr) continue;
+    if (sim::Simulate(*attempt.plan()).iteration_ns < below_ns) return attempt;
+  }
+  return std::nullopt;
 }
 
 Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const plan::Machine& machine,

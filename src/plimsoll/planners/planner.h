@@ -129,13 +129,16 @@ class Misfits {
 /// Makes a plan of what `decide` says for a load limit. Fragmentation needs room, how much cannot
 /// be told: so decisions are asked for at the limit and at ever lower loads, and the one that is
 /// predicted to be fastest, and not slower than `below_ns`, is placed first. Returns the first that
-/// fits, or the one that needs least; once `give_up`, of those that it has come to.
-Attempt MakeFit(const Question& question, const Decider& decide,
-                Nanoseconds below_ns = std::numeric_limits<Nanoseconds>::max(),
-                const std::function<bool()>& give_up = {});
+/// fits, or the one that needs least.
+Attempt MakeFit(const Question& question, const Decider& decide);
 /// The same, with a memory of what did not fit.
 Attempt MakeFit(const Question& question, const Decider& decide, Nanoseconds below_ns,
                 Misfits* misfits);
+
+/// The same for who has a plan already, of `below_ns`: nothing is placed that is predicted to be
+/// slower. Returns a faster plan, or nothing; nothing, too, if it is to `give_up` meanwhile.
+std::optional<Attempt> MakeFaster(const Question& question, const Decider& decide,
+                                  Nanoseconds below_ns, const std::function<bool()>& give_up);
 
 /// Of the limit, what the load is held to, in the order in which MakeFit() asks: 1 first.
 std::span<const double> LoadShares();
@@ -158,6 +161,9 @@ Decider DecideAoa(const Question& question);
 Decider DecideWdoa(const Question& question);
 Decider DecideSwdoa(const Question& question);
 Attempt PlanBayes(const Question& question);
+/// The same for who has a plan already, of `below_ns`, and has asked for the scores alone: returns
+/// a faster plan, or nothing.
+std::optional<Attempt> PlanBayesBelow(const Question& question, Nanoseconds below_ns);
 Attempt PlanJoint(const Question& question);
 Attempt PlanDqn(const Question& question);
 Attempt PlanDqnSwap(const Question& question);

@@ -98,6 +98,26 @@ TEST(PlannerTest, AStoppedSearchKeepsTheBestSoFar) {
   EXPECT_EQ(stopped.timeline.iteration_ns, first.timeline.iteration_ns);
 }
 
+TEST(PlannerTest, WhoHasAPlanIsOfferedOnlyFasterOnes) {
+  const plan::Problem problem = Read("resnet18_b100");
+  const plan::Machine machine = *plan::FindMachine("h200");
+  const PlannerOptions options = AtPercent(problem, 80);
+  const Question question{problem, machine, options};
+  const Nanoseconds alone_ns = Plan("autoswap-doa", problem, options).timeline.iteration_ns;
+  const auto never = [] { return false; };
+  const auto found = MakeFaster(question, DecideDoa(question), alone_ns + 1, never);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(sim::Simulate(*found->plan()).iteration_ns, alone_ns);
+  EXPECT_FALSE(MakeFaster(question, DecideDoa(question), alone_ns, never));
+  EXPECT_FALSE(MakeFaster(question, DecideDoa(question), alone_ns + 1, [] { return true; }));
+
+  const auto combined = PlanBayesBelow(question, alone_ns);
+  ASSERT_TRUE(combined) << "mixtures of the scores are faster than this one alone";
+  EXPECT_LT(sim::Simulate(*combined->plan()).iteration_ns, alone_ns);
+  EXPECT_TRUE(plan::CheckPlan(*combined->plan()).empty());
+  EXPECT_FALSE(PlanBayesBelow(question, problem.iteration_ns()));
+}
+
 TEST(PlannerTest, EqualQuestionsHaveEqualAnswers) {
   const plan::Problem problem = Read("resnet18_b100");
   PlannerOptions options = AtPercent(problem, 60);

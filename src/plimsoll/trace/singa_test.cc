@@ -100,8 +100,8 @@ TEST(SingaTest, TakesAMutableRightBeforeAFreeAsPartOfIt) {
 }
 
 TEST(SingaTest, CountsAMutableBeforeTheFreeOfAnotherBlockAndAtTheEnd) {
-  const Trace trace = Import(
-      "Malloc 0xa 8 100\nMutable 0xb 8 110\nFree 0xa 8 120\nMutable 0xb 8 130\n");
+  const Trace trace =
+      Import("Malloc 0xa 8 100\nMutable 0xb 8 110\nFree 0xa 8 120\nMutable 0xb 8 130\n");
   ASSERT_EQ(trace.ops.size(), 2u);
   EXPECT_EQ(trace.ops[0].duration_ns, 10);
   EXPECT_EQ(trace.ops[1].write_count, 1);
