@@ -55,13 +55,15 @@ void PrintForPeople(const TrainingDevice& device, const exec::Interference& inte
         machine.slowdown_by_out, machine.slowdown_by_in, microseconds(machine.handover_ns));
   }
   fmt::print(
-      "kernels that are bound by memory are {:.2f} times as slow while copies run, and copies "
+      "beside copies both ways, kernels take {:.2f} times as long, and copies "
       "{:.2f} (out) and {:.2f} (in) times\n",
       interference.compute_slowdown, interference.out_slowdown, interference.in_slowdown);
 }
 
 ExitCode Run(const Options& options) {
-  TrainingDevice device = OpenTrainingDevice(options.device);  // Measures the link.
+  DeviceSettings settings = options.device;
+  settings.measures_costs = true;
+  TrainingDevice device = OpenTrainingDevice(settings);  // Measures the link.
   const exec::Interference interference =
       exec::MeasureInterference(device.backend.get(), device.make_traffic);
   device.machine.name = device.name;

@@ -175,7 +175,7 @@ ExitCode Run(Options options) {
   if (options.steps > 0 || options.device) {
     // What is to run on the host is planned for it.
     if (options.plan.speed != "measured") options.plan.speed = "host";
-    host = OpenTrainingDevice({.link = options.link});
+    host = OpenTrainingDevice({.link = options.link, .measures_costs = true});
     options.plan.machine = host->machine;
   } else if (options.link) {
     options.plan.link = *options.link;

@@ -74,7 +74,7 @@ class Run {
   explicit Run(const Options& options)
       : options_(options),
         planner_(ParsePlanner("--planner", options.planner)),
-        open_(OpenTrainingDevice(options.device)),
+        open_(OpenTrainingDevice(WhatToOpen())),
         trainee_(OpenTrainee(options.model, HowToTrain(), open_)) {
     CheckOutputs();
     SettleTrainingDevice(&open_);
@@ -99,6 +99,12 @@ class Run {
   }
 
  private:
+  DeviceSettings WhatToOpen() const {
+    DeviceSettings device = options_.device;
+    device.measures_costs = options_.limit && !options_.plain;
+    return device;
+  }
+
   /// With a limit, ops are measured by themselves on a GPU: beside copies, and with what they need
   /// just arrived, they take longer there.
   TraineeOptions HowToTrain() const {

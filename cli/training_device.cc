@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "cli/plan_input.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/device/host_backend.h"
@@ -24,25 +22,26 @@ constexpr Bytes kReserve = Bytes{64} << 20;
 /// No context takes less.
 constexpr Bytes kLeastTaken = Bytes{64} << 20;
 
-/// As kernels that are bound by memory do, on the calling thread.
-std::function<void(void*)> HostTraffic(std::byte* memory, Bytes size_bytes) {
-  return [=](void*) {
-    const auto half = static_cast<std::size_t>(size_bytes / 2);
-    std::memcpy(memory, memory + half, half);
-  };
+void MeasureCosts(TrainingDevice* device) {
+  try {
+    exec::MeasureCosts(device->backend.get(), device->make_traffic, &device->machine);
+  } catch (const OutOfMemory&) {
+    // On a device as full as this, plans take copies to be free.
+  }
 }
 
-TrainingDevice OpenHostDevice(const std::optional<std::string>& link) {
+TrainingDevice OpenHostDevice(const DeviceSettings& settings) {
   TrainingDevice host;
   host.name = "host";
   host.library = nn::MakeOneDnnLibrary();
-  host.make_traffic = HostTraffic;
-  if (!link) {
+  host.make_traffic = nn::MakeHostTraffic;
+  if (!settings.link) {
     host.backend = std::make_unique<device::HostBackend>();
     host.machine = exec::MeasureLink(host.backend.get());
+    if (settings.measures_costs) MeasureCosts(&host);
     return host;
   }
-  host.machine = SelectMachine(*link);
+  host.machine = SelectMachine(*settings.link);
   host.backend = std::make_unique<device::HostBackend>(
       device::HostOptions{.out_bytes_per_s = host.machine.out_bytes_per_s,
                           .in_bytes_per_s = host.machine.in_bytes_per_s,
@@ -54,16 +53,6 @@ TrainingDevice OpenHostDevice(const std::optional<std::string>& link) {
 }
 
 #ifdef PLIMSOLL_HAS_CUDA
-plan::Machine MeasureMachine(const TrainingDevice& gpu) {
-  plan::Machine machine = exec::MeasureLink(gpu.backend.get());
-  try {
-    exec::MeasureCosts(gpu.backend.get(), gpu.make_traffic, &machine);
-  } catch (const OutOfMemory&) {
-    // On a card as full as this, plans take copies to be free.
-  }
-  return machine;
-}
-
 TrainingDevice OpenGpu(const DeviceSettings& settings) {
   const int number = settings.device == "cuda" ? 0 : std::stoi(settings.device.substr(5));
   auto card = std::make_shared<cuda::CardMemory>(number);
@@ -77,7 +66,12 @@ TrainingDevice OpenGpu(const DeviceSettings& settings) {
   gpu.make_traffic = [](std::byte* memory, Bytes size_bytes) {
     return cuda::MemoryTraffic(memory, size_bytes, 16);
   };
-  gpu.machine = settings.link ? SelectMachine(*settings.link) : MeasureMachine(gpu);
+  if (settings.link) {
+    gpu.machine = SelectMachine(*settings.link);
+  } else {
+    gpu.machine = exec::MeasureLink(gpu.backend.get());
+    MeasureCosts(&gpu);
+  }
   gpu.taken_bytes = [card] { return card->taken_bytes(); };
   return gpu;
 }
@@ -111,7 +105,7 @@ void AddDeviceSettings(CLI::App* command, DeviceSettings* settings) {
 }
 
 TrainingDevice OpenTrainingDevice(const DeviceSettings& settings) {
-  if (settings.device == "host") return OpenHostDevice(settings.link);
+  if (settings.device == "host") return OpenHostDevice(settings);
   return OpenGpu(settings);
 }
 

@@ -20,6 +20,9 @@ struct DeviceSettings {
   std::optional<std::string> link;  ///< On the host, the link to model; on a GPU, its calibration.
   bool reproducible = false;        ///< On a GPU: the same bits in every run.
   bool tf32 = true;                 ///< On a GPU: whether products of floats may round to TF32.
+  /// On the host, without a link to model: whether to measure what copies cost ops, which takes a
+  /// second. On a GPU that is always measured.
+  bool measures_costs = false;
 };
 /// "--device", "--link", and what is about GPUs.
 void AddDeviceSettings(CLI::App* command, DeviceSettings* settings);
@@ -33,7 +36,7 @@ struct TrainingDevice {
   std::string name;                    ///< "host", or what the card is called.
   std::function<Bytes()> taken_bytes;  ///< By this process, of the card; on a GPU.
   Bytes overhead_bytes = 0;            ///< That the process takes of the card besides the arena.
-  exec::MakeTraffic make_traffic;      ///< For exec::MeasureInterference().
+  exec::MakeTraffic make_traffic;      ///< For exec::MeasureCosts() and MeasureInterference().
 };
 
 /// Throws DeviceError if there is no such device, or none that works.

@@ -47,6 +47,8 @@ constexpr double kTunedShare = 0.25;
 constexpr std::int64_t kGreedyEvery = 5;
 constexpr int kDraws = 8;
 constexpr std::int64_t kLeastEpisodes = 12;
+/// Of the budget: how long there may be episodes, if none has found what fits.
+constexpr double kMostBudget = 2;
 
 /// What was met: a state, the node of the action taken, its reward, and the state behind it.
 struct Transition {
@@ -91,12 +93,16 @@ class Trainer {
                                                               : greedy_policy_);
   }
 
-  /// Whether to go on whatever the budget says, since nothing fits yet.
-  bool IsPressed() const { return !best_ && episodes_ <= kLeastEpisodes; }
+  /// Whether to go on beyond the budget, since nothing fits yet: with random actions, since there
+  /// is no time to learn.
+  bool IsPressed() const {
+    return !best_ && episodes_ <= kLeastEpisodes && Progress() < kMostBudget && !IsStopped();
+  }
+
+  bool IsStopped() const { return question_.options.stop && question_.options.stop(); }
 
   bool IsOver() const {
-    const auto& stop = question_.options.stop;
-    return Progress() >= 1 || (stop && stop());
+    return Progress() >= 1 || IsStopped();
   }
 
   /// How much of the budget is spent.
@@ -114,11 +120,17 @@ class Trainer {
     ++episodes_;
     environment_.Reset();
     const bool greedy = episodes_ % kGreedyEvery == 0 || (tuned_ && episodes_ == 1);
-    const double share =
+    double share =
         greedy ? 0 : (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
     const double taste = Uniform();
     while (!environment_.terminal()) {
-      if (!IsPressed() && IsOver()) return;
+      const bool late = IsOver();
+      if (late && !IsPressed()) return;
+      if (late) {
+        share = 1;
+        environment_.Take(Any(environment_.state().valid, taste));
+        continue;
+      }
       Transition met;
       met.from = environment_.state();
       met.action = Uniform() < share ? Any(met.from.valid, taste) : Best(met.from);

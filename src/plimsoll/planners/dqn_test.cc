@@ -274,5 +274,34 @@ TEST_F(DqnTraceTest, AStoppedTrainingKeepsTheBestPlanAndItsWeights) {
   EXPECT_TRUE(handed);
 }
 
+TEST_F(DqnTraceTest, TrainingThatIsStoppedBeforeAnythingFitsEndsAtOnce) {
+  const plan::Problem problem = Read();
+  PlannerOptions options = Options(problem, 100'000'000);
+  options.stop = [] { return true; };
+  const plan::Machine machine = *plan::FindMachine("gtx1080ti");
+  int episodes = 0;
+  const Attempt attempt =
+      TrainDqn({problem, machine, options}, true, [&](const DqnEpisode&) { ++episodes; });
+  EXPECT_EQ(episodes, 0);
+  ASSERT_NE(attempt.plan(), nullptr) << "what can be made without learning";
+  EXPECT_TRUE(plan::CheckPlan(*attempt.plan()).empty());
+}
+
+TEST_F(DqnTraceTest, BeyondItsBudgetTrainingOnlyLooksForWhatFits) {
+  const plan::Problem problem = Read();
+  const PlannerOptions options = Options(problem, 1);
+  const plan::Machine machine = *plan::FindMachine("gtx1080ti");
+  learn::Policy before;
+  PlannerOptions untrained = options;
+  untrained.stop = [] { return true; };
+  untrained.on_policy = [&](const learn::Policy& policy) { before = policy; };
+  TrainDqn({problem, machine, untrained}, true);
+  learn::Policy after;
+  PlannerOptions late = options;
+  late.on_policy = [&](const learn::Policy& policy) { after = policy; };
+  TrainDqn({problem, machine, late}, true);
+  EXPECT_EQ(before, after) << "one choice is too few to learn from";
+}
+
 }  // namespace
 }  // namespace plimsoll::planners

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "plimsoll/base/error.h"
 #include "plimsoll/nn/onednn/run_for_test.h"
 
@@ -45,6 +48,16 @@ TEST(OneDnnLibraryTest, TellsAttributesApart) {
   EXPECT_EQ(As<float>(RunOp(one, {})[0])[3], 1);
   EXPECT_EQ(As<float>(RunOp(two, {})[0])[3], 2);
   EXPECT_EQ(As<float>(RunOp(one, {})[0])[0], 1);
+}
+
+TEST(OneDnnLibraryTest, TrafficComputesOneHalfOfMemoryFromTheOther) {
+  std::vector<float> memory(1 << 16, 1);
+  const auto traffic = MakeHostTraffic(reinterpret_cast<std::byte*>(memory.data()),
+                                       static_cast<Bytes>(memory.size() * sizeof(float)));
+  traffic(nullptr);
+  const auto middle = memory.begin() + (1 << 15);
+  EXPECT_TRUE(std::all_of(memory.begin(), middle, [](float x) { return x > 0.49F && x < 0.51F; }));
+  EXPECT_TRUE(std::all_of(middle, memory.end(), [](float x) { return x == 1; }));
 }
 
 }  // namespace
