@@ -101,9 +101,7 @@ class Trainer {
 
   bool IsStopped() const { return question_.options.stop && question_.options.stop(); }
 
-  bool IsOver() const {
-    return Progress() >= 1 || IsStopped();
-  }
+  bool IsOver() const { return Progress() >= 1 || IsStopped(); }
 
   /// How much of the budget is spent.
   double Progress() const {
@@ -120,8 +118,7 @@ class Trainer {
     ++episodes_;
     environment_.Reset();
     const bool greedy = episodes_ % kGreedyEvery == 0 || (tuned_ && episodes_ == 1);
-    double share =
-        greedy ? 0 : (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
+    double share = greedy ? 0 : (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
     const double taste = Uniform();
     while (!environment_.terminal()) {
       const bool late = IsOver();
