@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/file.h"
@@ -58,8 +60,8 @@ struct Row {
   chain::Footprint footprint;
   Bytes recomputed_bytes = 0;
   Nanoseconds iteration_ns = 0;
-  Nanoseconds bound_ns = 0;       ///< Proposition 3.
-  Nanoseconds fractional_ns = 0;  ///< Theorem 2.
+  Nanoseconds bound_ns = 0;                  ///< Proposition 3.
+  std::optional<Nanoseconds> fractional_ns;  ///< Theorem 2, if the limit allows to offload.
   double planning_seconds = 0;
   double images_per_second = 0;
 
@@ -130,6 +132,8 @@ std::vector<const chain::Planner*> ParsePlanners(const std::string& text) {
   return planners;
 }
 
+constexpr std::int64_t kSlowestBandwidth = 1000;
+
 /// "12.2GB/s", or bytes per second. Without the option, what was measured with the chain.
 std::int64_t SelectBandwidth(const Options& options, const chain::Chain& chain,
                              const std::string& file) {
@@ -144,7 +148,10 @@ std::int64_t SelectBandwidth(const Options& options, const chain::Chain& chain,
     throw CLI::ValidationError(
         "--bandwidth", fmt::format("\"{}\" is no bandwidth; write 12.2GB/s", options.bandwidth));
   }
-  if (*bandwidth == 0) throw CLI::ValidationError("--bandwidth", "must be above zero");
+  if (*bandwidth < kSlowestBandwidth) {
+    throw CLI::ValidationError(
+        "--bandwidth", fmt::format("must be {} bytes per second or more", kSlowestBandwidth));
+  }
   return *bandwidth;
 }
 
@@ -152,7 +159,8 @@ Row Ask(const chain::Planner& planner, const chain::Question& question, const Op
         const Row& common) {
   Row row = common;
   row.planner = planner.name;
-  if (question.limit_bytes < question.model.smallest_limit_bytes) return row;
+  const bool may_offload = question.limit_bytes >= question.model.smallest_limit_bytes;
+  if (!may_offload && !planner.recomputes) return row;
   chain::PlannerOptions planner_options;
   planner_options.time_budget_seconds = options.time_budget_seconds;
   planner_options.seed = options.seed;
@@ -160,8 +168,10 @@ Row Ask(const chain::Planner& planner, const chain::Question& question, const Op
   const std::optional<chain::Schedule> schedule = planner.plan(question, planner_options);
   row.planning_seconds = watch.seconds();
   row.bound_ns = chain::LowerBound(question.model, question.limit_bytes);
-  row.fractional_ns =
-      chain::FractionalOptimum(question.chain, question.model, question.limit_bytes);
+  if (may_offload) {
+    row.fractional_ns =
+        chain::FractionalOptimum(question.chain, question.model, question.limit_bytes);
+  }
   if (!schedule) return row;
   const auto violations = chain::FindViolations(
       question.chain, question.model.bandwidth_bytes_per_s, *schedule, question.limit_bytes);
@@ -181,14 +191,23 @@ Row Ask(const chain::Planner& planner, const chain::Question& question, const Op
   return row;
 }
 
-/// All rows of one file, and on stderr which of its limits nothing can meet.
+/// Says in place on a terminal what is going on; nothing clears the line.
+void ShowProgress(const std::string& what) {
+  static const bool is_terminal = ::isatty(STDERR_FILENO) != 0;
+  if (is_terminal) fmt::print(stderr, "\r\033[K{}", what);
+}
+
+/// All rows of one file, or those before it was interrupted, and on stderr which of its limits
+/// nothing can meet.
 std::vector<Row> AskAll(const std::string& file, const Options& options,
-                        const std::vector<const chain::Planner*>& planners) {
+                        const std::vector<const chain::Planner*>& planners,
+                        const Interrupt& interrupt) {
   chain::Chain chain = chain::ReadChain(file);
   const std::int64_t bandwidth = SelectBandwidth(options, chain, file);
   chain = chain::ScaleTimes(std::move(chain), options.time_scale);
   chain::CheckWellFormed(chain, file);
   const chain::Model model = chain::MakeModel(chain, bandwidth);
+  chain::CheckTransfers(chain, model, file);
   Row common;
   common.chain = chain.name;
   if (chain.batch > 0) common.chain += fmt::format("_b{}", chain.batch);
@@ -200,15 +219,20 @@ std::vector<Row> AskAll(const std::string& file, const Options& options,
   common.unlimited_ns = model.compute_ns;
   std::vector<Row> rows;
   for (const Bytes limit : ParseLimits(options.limits, model)) {
-    if (limit < model.smallest_limit_bytes) {
+    common.limit_bytes = limit;
+    bool fits = false;
+    for (const chain::Planner* planner : planners) {
+      if (interrupt.requested()) return rows;
+      ShowProgress(fmt::format("{}, {}, {}", common.chain, FormatBytes(limit), planner->name));
+      rows.push_back(Ask(*planner, {chain, model, limit}, options, common));
+      fits = fits || rows.back().fits;
+    }
+    if (!fits && limit < model.smallest_limit_bytes) {
+      ShowProgress("");
       fmt::print(stderr,
                  "plimsoll: {} does not fit into {} bytes: {} alone needs {} bytes, which is the "
-                 "smallest limit\n",
+                 "smallest limit for offloading\n",
                  file, limit, common.smallest_limit_op, model.smallest_limit_bytes);
-    }
-    common.limit_bytes = limit;
-    for (const chain::Planner* planner : planners) {
-      rows.push_back(Ask(*planner, {chain, model, limit}, options, common));
     }
   }
   return rows;
@@ -226,18 +250,19 @@ Json ToJson(const Row& row) {
                {"planning_seconds", row.planning_seconds},
                {"fits", row.fits}};
   if (!row.fits) return json;
-  json.update({{"footprint_bytes", row.footprint.device_bytes},
-               {"host_bytes", row.footprint.host_bytes},
-               {"iteration_ns", row.iteration_ns},
-               {"overhead", row.overhead()},
-               {"swapped_bytes", row.footprint.out_bytes},
-               {"recomputed_bytes", row.recomputed_bytes},
-               {"bound_ns", row.bound_ns},
-               {"fractional_ns", row.fractional_ns},
-               {"ratio", row.Over(row.bound_ns)},
-               {"fractional_ratio", row.Over(row.fractional_ns)},
-               {"images_per_second", row.images_per_second},
-               {"valid", true}});
+  json.update(
+      {{"footprint_bytes", row.footprint.device_bytes},
+       {"host_bytes", row.footprint.host_bytes},
+       {"iteration_ns", row.iteration_ns},
+       {"overhead", row.overhead()},
+       {"swapped_bytes", row.footprint.out_bytes},
+       {"recomputed_bytes", row.recomputed_bytes},
+       {"bound_ns", row.bound_ns},
+       {"fractional_ns", row.fractional_ns ? Json(*row.fractional_ns) : Json()},
+       {"ratio", row.Over(row.bound_ns)},
+       {"fractional_ratio", row.fractional_ns ? Json(row.Over(*row.fractional_ns)) : Json()},
+       {"images_per_second", row.images_per_second},
+       {"valid", true}});
   return json;
 }
 
@@ -260,11 +285,13 @@ std::string ToCsv(const std::vector<Row>& rows) {
                        row.bandwidth_bytes_per_s, row.limit_bytes, row.peak_load_bytes,
                        row.smallest_limit_bytes, row.fits);
     if (row.fits) {
+      const bool has = row.fractional_ns.has_value();
       csv += fmt::format(
-          "true,{},{},{},{},{},{},{:.6f},{},{},{:.6f},{:.6f},{:.3f},", row.footprint.device_bytes,
+          "true,{},{},{},{},{},{},{:.6f},{},{},{:.6f},{},{:.3f},", row.footprint.device_bytes,
           row.footprint.host_bytes, row.footprint.out_bytes, row.recomputed_bytes, row.unlimited_ns,
-          row.iteration_ns, row.overhead(), row.bound_ns, row.fractional_ns, row.Over(row.bound_ns),
-          row.Over(row.fractional_ns), row.images_per_second);
+          row.iteration_ns, row.overhead(), row.bound_ns,
+          has ? fmt::to_string(*row.fractional_ns) : "", row.Over(row.bound_ns),
+          has ? fmt::format("{:.6f}", row.Over(*row.fractional_ns)) : "", row.images_per_second);
     } else {
       csv += fmt::format(",,,,,{},,,,,,,,", row.unlimited_ns);
     }
@@ -293,7 +320,8 @@ void PrintTable(const std::vector<Row>& rows) {
     if (row.fits) {
       cells.push_back(fmt::format("{:.3f} ms", static_cast<double>(row.iteration_ns) * 1e-6));
       cells.push_back(fmt::format("{:.4f}", row.Over(row.bound_ns)));
-      cells.push_back(fmt::format("{:.4f}", row.Over(row.fractional_ns)));
+      cells.push_back(row.fractional_ns ? fmt::format("{:.4f}", row.Over(*row.fractional_ns))
+                                        : "-");
       cells.push_back(fmt::format("{:.1f}", row.images_per_second));
       cells.push_back(FormatBytes(row.footprint.out_bytes));
       cells.push_back(FormatBytes(row.recomputed_bytes));
@@ -326,9 +354,16 @@ ExitCode Run(const Options& options) {
   }
   std::vector<std::vector<Row>> files;
   std::vector<Row> all;
-  for (const std::string& file : options.files) {
-    files.push_back(AskAll(file, options, planners));
-    all.insert(all.end(), files.back().begin(), files.back().end());
+  {
+    const Interrupt interrupt;
+    for (const std::string& file : options.files) {
+      std::vector<Row> rows = AskAll(file, options, planners, interrupt);
+      all.insert(all.end(), rows.begin(), rows.end());
+      if (!rows.empty()) files.push_back(std::move(rows));
+      if (interrupt.requested()) break;
+    }
+    ShowProgress("");
+    if (interrupt.requested()) fmt::print(stderr, "plimsoll: interrupted; rows so far\n");
   }
   if (!options.csv.empty()) WriteFileWhole(options.csv, ToCsv(all));
   if (options.json) {
@@ -364,12 +399,12 @@ void AddChainCommand(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--bandwidth", options->bandwidth,
                       "Of the link, such as 12.2GB/s; default the chain's own");
   command->add_option("--time-scale", options->time_scale, "Multiplies the times of all stages")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(CheckNumber(0, 1e6))
       ->capture_default_str();
   command
       ->add_option("--time-budget", options->time_budget_seconds,
                    "Seconds after which the best schedule so far is taken")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CheckNumber(0, 1e6))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "For planners that draw random numbers")
       ->capture_default_str();

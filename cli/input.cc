@@ -5,6 +5,7 @@
 
 #include <CLI/Error.hpp>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "plimsoll/base/error.h"
@@ -13,6 +14,16 @@
 #include "plimsoll/trace/singa.h"
 
 namespace plimsoll::cli {
+
+std::function<std::string(const std::string&)> CheckNumber(double least, double most) {
+  return [=](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool is_number = !text.empty() && end == text.c_str() + text.size();
+    if (is_number && value >= least && value <= most) return std::string();
+    return fmt::format("\"{}\" is not a number from {} to {}", text, least, most);
+  };
+}
 
 FileFormat DetectFormat(const std::string& path) {
   // The file is opened again by its reader, which a pipe does not survive.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,9 @@
 #include "plimsoll/trace/trace.h"
 
 namespace plimsoll::cli {
+
+/// For options: a number from `least` to `most`. CLI::Range takes "nan" for one.
+std::function<std::string(const std::string&)> CheckNumber(double least, double most);
 
 enum class FileFormat { kTrace, kSingaLog, kCsv };
 

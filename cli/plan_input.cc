@@ -86,7 +86,7 @@ void AddPlannerSettings(CLI::App* command, PlanSettings* settings) {
                       "Most planners swap nothing smaller where they need not; default 1MiB");
   command->add_option("--seed", settings->seed, "For searches")->capture_default_str();
   command->add_option("--budget", settings->budget_seconds, "Seconds that anytime planners search")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(CheckNumber(0, 1e6))
       ->capture_default_str();
   command
       ->add_option("--evaluations", settings->evaluations,

@@ -213,10 +213,11 @@ void ExplainMisfit(const PlanRow& row) {
                row.smallest_limit_bytes, FormatBytes(row.smallest_limit_bytes), op);
     return;
   }
-  fmt::print(stderr,
-             "plimsoll: {} finds no plan that fits, though there is one at {} bytes; try another "
-             "planner, or \"--planner geeps --least-bytes 1\"\n",
-             row.planner, row.smallest_limit_bytes);
+  fmt::print(
+      stderr,
+      "plimsoll: {} finds no plan that fits, though there is one at {} bytes; try \"--planner "
+      "joint\"\n",
+      row.planner, row.smallest_limit_bytes);
 }
 
 void ExplainNearestMisfit(const std::vector<PlanRow>& rows) {

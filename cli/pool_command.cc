@@ -279,6 +279,7 @@ void AddPoolCommand(CLI::App& app, ExitCode& exit_code) {
   command
       ->add_option("--time-budget", options->time_budget_seconds,
                    "Seconds after which the best placement so far is taken")
+      ->check(CheckNumber(0, 1e6))
       ->capture_default_str();
   command->add_option("--alignment", options->alignment,
                       "Of every offset; default 512 for traces, the file's own for CSV");

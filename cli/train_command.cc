@@ -445,7 +445,7 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--host-limit", options->host_limit,
                       "Bytes of host memory for what is swapped; default no limit");
   command->add_option("--budget", options->budget_seconds, "Seconds that a plan may take to make")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(CheckNumber(0, 1e6))
       ->capture_default_str();
   command
       ->add_option("--evaluations", options->evaluations,
@@ -469,7 +469,7 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
       ->capture_default_str();
   command->add_option("--learning-rate", options->trainee.learning_rate, "Of every step")
-      ->check(CLI::Range(0.0F, 1e6F))
+      ->check(CheckNumber(0, 1e6))
       ->capture_default_str();
   command->add_option("--seed", options->trainee.seed, "Of weights, data and random ops")
       ->capture_default_str();

@@ -138,6 +138,27 @@ TEST_F(ChainCliTest, LimitsThatNothingMeetsEndWithOneOnlyIfNoRowFits) {
   EXPECT_EQ(Run("chain " + kVit + " --limits 1B,100% --planners greedy").exit_code, 0);
 }
 
+TEST_F(ChainCliTest, RecomputingGoesBelowWhatOffloadingNeeds) {
+  const Result result =
+      Run("chain " + kResnet + " --limits 66% --planners greedy,rotor,pofo --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const Json& row : Json::parse(result.out)) {
+    EXPECT_LT(row.at("limit_bytes"), row.at("smallest_limit_bytes"));
+    EXPECT_EQ(row.at("fits"), row.at("planner") != "greedy") << row;
+    if (!row.at("fits").get<bool>()) continue;
+    EXPECT_LE(row.at("footprint_bytes"), row.at("limit_bytes"));
+    EXPECT_TRUE(row.at("fractional_ratio").is_null()) << "there is no such optimum";
+  }
+}
+
+TEST_F(ChainCliTest, LinksThatTakeForEverAreRefused) {
+  ExpectRefused("chain " + kVit + " --bandwidth 1", 2, {"--bandwidth", "1000"});
+  Json chain = GoodChain();
+  chain["stages"][1]["kept_bytes"] = 1'000'000'000'000'000'000;
+  ExpectRefused("chain " + Write("vast.json", chain.dump()) + " --bandwidth 1000", 3,
+                {"vast.json", "x_2", "104 days"});
+}
+
 TEST_F(ChainCliTest, BadChainsAreRefusedWithFileAndField) {
   ASSERT_EQ(Run("chain " + Write("good.json", GoodChain().dump()) + " --limits 1").exit_code, 0);
   for (const char* key : {"name", "forward_ms", "backward_ms", "kept_bytes", "forward_temp_bytes",
@@ -171,6 +192,7 @@ TEST_F(ChainCliTest, ChainsWithoutStagesOrLinkAreRefused) {
   }
   ExpectRefused("chain " + kVit + " --bandwidth -3GB/s", 2, {"--bandwidth"});
   ExpectRefused("chain " + kVit + " --time-scale -1", 2, {"--time-scale"});
+  ExpectRefused("chain " + kVit + " --time-scale nan", 2, {"--time-scale"});
 }
 
 TEST_F(ChainCliTest, SumsThatOverflowAreRefused) {

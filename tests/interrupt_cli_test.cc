@@ -96,6 +96,23 @@ TEST_F(InterruptCliTest, AnInterruptedTrainingKeepsThePlanAndTheWeights) {
   EXPECT_EQ(again.exit_code, 0) << again.err;
 }
 
+TEST_F(InterruptCliTest, InterruptedChainsShowTheirRows) {
+  if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
+  const std::string chain = PLIMSOLL_DATA_DIR "/chains/resnet18_b32_s224.json";
+  const Child child({"chain", chain, "--limits", "100000", "--planners", "rotor", "--json"},
+                    Path("stdout"), Path("stderr"));
+  ASSERT_TRUE(child.WaitForHandler(true));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  child.Signal();
+  const int status = child.Wait();
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << Read("stderr");
+  EXPECT_NE(Read("stderr").find("interrupted"), std::string::npos);
+  const Json rows = Json::parse(Read("stdout"));
+  EXPECT_GE(rows.size(), 1U);
+  EXPECT_LT(rows.size(), 100'000U);
+}
+
 TEST_F(InterruptCliTest, AnInterruptedComparisonShowsItsRows) {
   if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
   const Child child(

@@ -104,6 +104,19 @@ Model MakeModel(const Chain& chain, std::int64_t bandwidth_bytes_per_s) {
   return model;
 }
 
+void CheckTransfers(const Chain& chain, const Model& model, const std::string& source) {
+  Nanoseconds sum = 0;
+  for (std::size_t i = 0; i <= chain.stages.size(); ++i) {
+    if (model.transfer_ns[i] >= kMaxTime - sum) {
+      throw InputError(source, 0,
+                       fmt::format("x_{} has {} bytes: over a link of {} bytes per second, the "
+                                   "activations take more than 104 days; name a faster one",
+                                   i, model.activation_bytes[i], model.bandwidth_bytes_per_s));
+    }
+    sum += model.transfer_ns[i];
+  }
+}
+
 std::string OpName(const Chain& chain, std::size_t op) {
   const std::size_t n = chain.stages.size();
   const bool forward = op < n;

@@ -63,4 +63,8 @@ Nanoseconds LowerBound(const Model& model, Bytes limit_bytes);
 /// negative, and the sums of all bytes and of all times stay below 2^62 and 2^53.
 void CheckWellFormed(const Chain& chain, const std::string& source);
 
+/// Throws InputError, naming `source` and the activation, unless all of them are carried once in
+/// less than 2^53 ns.
+void CheckTransfers(const Chain& chain, const Model& model, const std::string& source);
+
 }  // namespace plimsoll::chain

@@ -15,6 +15,8 @@ std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Of the question's time, for each solution of the chain.
 constexpr double kShareOfTime = 0.25;
+/// Of all variables together.
+constexpr double kMostExactBytes = 0x1p50;
 
 /// The link as chains see it: one way at a time.
 std::int64_t BandwidthOf(const plan::Machine& machine) {
@@ -161,6 +163,12 @@ std::optional<ChainStart> StartAsChain(const ChainView& view, const Question& qu
 }
 
 std::optional<Attempt> PlanAsChain(const Question& question) {
+  // Chains are solved in real numbers, which do not tell bytes apart beyond this.
+  double bytes = 0;
+  for (const plan::Variable& variable : question.problem.variables) {
+    bytes += static_cast<double>(variable.size_bytes);
+  }
+  if (bytes > kMostExactBytes) return std::nullopt;
   const auto view = ViewAsChain(question.problem, question.options.alignment);
   if (!view) return std::nullopt;
   // Each row only if nothing of those before can be placed.

@@ -85,13 +85,13 @@ Attempt Joint::Run() {
   if (best_.worth.time_ns == Worth::kNoTime) best_ = LastResort();
   if (best_.worth.time_ns < Worth::kNoTime) {
     MakeFirst();
+    if (!made_ && roomy_.worth.time_ns < Worth::kNoTime) Make(roomy_);
     Search(next);
   }
   if (!made_) TakeChain();
   if (!made_) {
-    made_ = MakeSmallest(question_);
-    if (made_->plan() == nullptr) return std::move(*made_);
-    made_ns_ = sim::Simulate(*made_->plan()).iteration_ns;
+    Attempt smallest = MakeSmallest(question_);
+    if (!Take(smallest) && !TakeAnyRival()) return smallest;
   }
   if (!IsStopped() && !IsHuge()) TakeBetterRival();
   return std::move(*made_);
@@ -110,6 +110,7 @@ Scored Joint::Begin(const Start& start) {
   search_.Descend(&state, start.area, is_over);
   if (state.worth.time_ns == Worth::kNoTime) return state;
   search_.SwapMoments(&state);
+  if (roomy_.worth.time_ns == Worth::kNoTime) roomy_ = state;
   // What the link carries now makes room for others to return; in a short iteration, the search
   // finds those.
   const int rounds = search_.IsSmall() ? 1 : kMostRounds;

@@ -26,7 +26,9 @@ class Joint {
         evaluator_(question_),
         search_(evaluator_.rewriter(), question.machine, options_.alignment, options_.seed),
         deadline_(options_.time_budget_seconds),
-        base_ns_(question.problem.iteration_ns()) {}
+        base_ns_(question.problem.iteration_ns()) {
+    search_.set_host_limit(options_.host_limit_bytes);
+  }
   Joint(const Joint&) = delete;
   Joint& operator=(const Joint&) = delete;
 
@@ -127,6 +129,9 @@ class Joint {
   /// Takes what another planner would do, if it is better. Asks only whom nothing rules out, and of
   /// large problems only for a short while.
   void TakeBetterRival();
+  /// Takes the best plan that any other planner has, where there is none yet, however small what it
+  /// swaps. False if nobody has one.
+  bool TakeAnyRival();
   /// Whether a rival that is predicted to take so long at the limit may still be better.
   bool MayBeat(Nanoseconds predicted_ns) const;
 
@@ -152,6 +157,7 @@ class Joint {
   const Deadline deadline_;
   const Nanoseconds base_ns_;  // Nothing is faster than the recorded ops alone.
   Scored best_;                // For the target, whether it can be placed or not.
+  Scored roomy_;               // The first that was found, before what need not go was kept again.
   Scored placed_;              // What the best plan was made of.
   Bytes placed_target_ = 0;
   Bytes ceiling_ = 0;  // Of targets: what was found there could not be placed, or it is the limit.

@@ -53,8 +53,10 @@ void Joint::MakeFirst() {
 }
 
 void Joint::MakeLast() {
-  for (int k = 0; k < kMostLast && best_.worth.time_ns < made_ns_ && !IsStopped(); ++k) {
-    if (Make(best_) || !LowerTarget()) return;
+  for (int k = 0; k < kMostLast && best_.worth.time_ns < made_ns_; ++k) {
+    // Whoever stops a long search wants what it has found: that takes one more plan.
+    if (IsStopped() && (k > 0 || !search_.IsSmall())) return;
+    if (Make(best_) || IsStopped() || !LowerTarget()) return;
   }
 }
 

@@ -17,6 +17,8 @@ constexpr double kRivalsEnd = 0.3;
 constexpr double kRivalsLast = 1.1;
 /// The scores combined may be so much better than one alone: by one part in so many.
 constexpr Nanoseconds kReachOfScores = 6;
+/// Where there are so few variables, the scores combined are asked from scratch.
+constexpr std::size_t kFewVariables = 700;
 /// With less load than the limit allows, a rival may do better than at the limit: by one part in so
 /// many; and where there is little time, only if it has no more than so many times the overhead,
 /// and of all ops one part in so many.
@@ -82,7 +84,24 @@ void Joint::TakeBetterRival() {
   PlannerOptions options = question_.options;
   options.stop = give_up;
   const Question question{question_.problem, question_.machine, options};
-  if (auto faster = PlanBayesBelow(question, made_ns_)) Take(std::move(*faster));
+  if (question_.problem.variables.size() <= kFewVariables) {
+    Take(PlanBayes(question));
+  } else if (auto faster = PlanBayesBelow(question, made_ns_)) {
+    Take(std::move(*faster));
+  }
+}
+
+bool Joint::TakeAnyRival() {
+  PlannerOptions options = question_.options;
+  options.least_bytes = 1;
+  const Question question{question_.problem, question_.machine, options};
+  for (const Planner& rival : Planners()) {
+    if (made_ && IsStopped()) break;
+    if (rival.decide != nullptr) Take(MakeFit(question, rival.decide(question)));
+    const bool asked = rival.choose != nullptr && search_.IsSmall();
+    if (asked) Take(MakeFitByChoices(question, rival.choose));
+  }
+  return made_.has_value();
 }
 
 }  // namespace plimsoll::planners

@@ -64,8 +64,18 @@ double JointSearch::CopyNs(std::size_t gap) const {
   return static_cast<double>(machine_.out_ns(size) + machine_.in_ns(size));
 }
 
+bool JointSearch::IsWithinHost(const Choices& choices) const {
+  if (host_limit_ == kMaxBytes) return true;
+  Bytes left = host_limit_;
+  for (std::size_t g = 0; g < gaps_.size() && left >= 0; ++g) {
+    if (choices.gaps[g] == Choice::kSwap) left -= SizeOf(g);
+  }
+  return left >= 0;
+}
+
 bool JointSearch::Weigh(const Choices& choices, Worth* worth, Nanoseconds below_ns) {
   ++evaluations_;
+  if (!IsWithinHost(choices)) return false;
   if (!sketch_.Draw(choices, below_ns - base_ns_)) return false;
   worth->excess = sketch_.highest_bytes() <= target_ ? 0 : sketch_.ExcessOver(target_);
   worth->replay_ns = sketch_.replay_ns();

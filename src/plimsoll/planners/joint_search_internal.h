@@ -52,6 +52,9 @@ class JointSearch {
   /// How many times larger batches of a large problem may grow while all goes well: faster, and
   /// often worse.
   void set_stride(std::size_t stride) { stride_ = stride; }
+  /// Of what is swapped, summed up: what is above is not looked at. That is more than a plan needs
+  /// on the host, where several may have the same bytes in turn.
+  void set_host_limit(Bytes bytes) { host_limit_ = bytes; }
   void set_target(Bytes bytes) { target_ = bytes; }
   Bytes target() const { return target_; }
   std::int64_t evaluations() const { return evaluations_; }
@@ -162,7 +165,10 @@ class JointSearch {
   const std::size_t work_;     // To look at every gap once: gaps times ops.
   const Nanoseconds base_ns_;  // Of the recorded ops.
   Sketch sketch_;
+  bool IsWithinHost(const Choices& choices) const;
+
   Bytes target_ = 0;
+  Bytes host_limit_ = kMaxBytes;
   std::int64_t evaluations_ = 0;
   std::mt19937_64 random_;
   double copy_price_ = 1;        // What a nanosecond of copies counts against one of replays.
