@@ -18,8 +18,9 @@ namespace plimsoll::nn {
 /// The library is not thread-safe. Kernels run on one thread at a time, and outlive the library.
 std::unique_ptr<KernelLibrary> MakeOneDnnLibrary();
 
-/// Makes a function that computes one half of the memory from the other, on the threads that kernels
-/// run on, and is bound by both memory and arithmetic, as they are in turn (exec::MakeTraffic).
+/// Makes a function that computes one half of the memory from the other, on the threads that
+/// kernels run on, and is bound by both memory and arithmetic, as they are in turn
+/// (exec::MakeTraffic).
 std::function<void(void* native_stream)> MakeHostTraffic(std::byte* memory, Bytes size_bytes);
 
 }  // namespace plimsoll::nn
