@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plimsoll/plan/op_load.h"
 #include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/planners/joint_internal.h"
@@ -17,6 +18,9 @@ constexpr double kRivalsEnd = 0.3;
 constexpr double kRivalsLast = 1.1;
 /// The scores combined may be so much better than one alone: by one part in so many.
 constexpr Nanoseconds kReachOfScores = 6;
+/// The same where there is no plan yet, in a large problem; and a time that no plan takes.
+constexpr double kRivalsAlone = 3;
+constexpr Nanoseconds kAnyTime = Worth::kNoTime / 2;
 /// Where there are so few variables, the scores combined are asked from scratch.
 constexpr std::size_t kFewVariables = 700;
 /// With less load than the limit allows, a rival may do better than at the limit: by one part in so
@@ -92,14 +96,25 @@ void Joint::TakeBetterRival() {
 }
 
 bool Joint::TakeAnyRival() {
+  const std::vector<plan::OpLoad> loads = plan::LoadOps(question_.problem);
+  const plan::OpIndex largest = plan::FindLargestOp(loads);
+  const Bytes least = largest < 0 ? 0 : loads[static_cast<std::size_t>(largest)].needed_bytes();
+  if (question_.options.limit_bytes < least) return false;  // Nobody can.
   PlannerOptions options = question_.options;
   options.least_bytes = 1;
   const Question question{question_.problem, question_.machine, options};
+  const auto give_up = [this] {
+    return made_ ? IsOver() : !search_.IsSmall() && IsOver(kRivalsAlone);
+  };
   for (const Planner& rival : Planners()) {
-    if (made_ && IsStopped()) break;
-    if (rival.decide != nullptr) Take(MakeFit(question, rival.decide(question)));
-    const bool asked = rival.choose != nullptr && search_.IsSmall();
-    if (asked) Take(MakeFitByChoices(question, rival.choose));
+    if (give_up()) break;
+    if (rival.decide != nullptr) {
+      const Nanoseconds below = std::min(made_ns_, kAnyTime);
+      auto found = MakeFaster(question, rival.decide(question), below, give_up);
+      if (found) Take(std::move(*found));
+    } else if (rival.choose != nullptr && search_.IsSmall()) {
+      Take(MakeFitByChoices(question, rival.choose));
+    }
   }
   return made_.has_value();
 }
