@@ -364,7 +364,7 @@ TEST_F(CliTest, ChainRefusesBadUsageAndBadInput) {
   refused(kChain + " --limits many", 2, "not a size");
   refused(kChain + " --limits 0", 2, "--limits");
   refused(kChain + " --limits x%", 2, "not a percentage");
-  refused(kChain + " --bandwidth 0", 2, "above zero");
+  refused(kChain + " --bandwidth 0", 2, "1000 bytes per second");
   refused(kChain + " --bandwidth fast", 2, "no bandwidth");
   refused(Path("none.json"), 3, "none.json");
   refused(Write("empty.json", "{}"), 3, "has no \"model\"");
