@@ -9,9 +9,8 @@
 // `joint` is given the chain as a trace and makes a plan with addresses, on a link that both
 // directions share; --joint says how many seconds it has, and 0 leaves it out. Where it is more
 // than 1 % above `pofo`, --again asks it once more with so many seconds, and the better plan
-// counts.
-// --start adds the plan that `joint` can begin with: from the trace to a chain, by pofo to an
-// order, and from there to a plan.
+// counts. --start adds the plan that `joint` can begin with: from the trace to a chain, by pofo to
+// an order, and from there to a plan.
 //
 //   chains_recompute [--limits N] [--chain NAME] [--joint SECONDS [--again SECONDS]] [--start]
 //                    FOLDER|FILE...

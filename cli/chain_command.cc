@@ -191,7 +191,7 @@ Row Ask(const chain::Planner& planner, const chain::Question& question, const Op
   return row;
 }
 
-/// Says in place on a terminal what is going on; nothing clears the line.
+/// Says in place on a terminal what is going on; an empty text clears the line.
 void ShowProgress(const std::string& what) {
   static const bool is_terminal = ::isatty(STDERR_FILENO) != 0;
   if (is_terminal) fmt::print(stderr, "\r\033[K{}", what);

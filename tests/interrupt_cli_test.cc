@@ -19,7 +19,11 @@
 namespace plimsoll {
 namespace {
 
-class InterruptCliTest : public CliTest {};
+class InterruptCliTest : public CliTest {
+ protected:
+  /// Interrupts a command that prints rows as JSON, and returns those that it has.
+  Json InterruptForRows(const class Child& child) const;
+};
 
 /// A command line in a process of its own.
 class Child {
@@ -64,6 +68,15 @@ class Child {
   pid_t pid_ = -1;
 };
 
+Json InterruptCliTest::InterruptForRows(const Child& child) const {
+  child.Signal();
+  const int status = child.Wait();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << Read("stderr");
+  EXPECT_NE(Read("stderr").find("interrupted"), std::string::npos);
+  return Json::parse(Read("stdout"));
+}
+
 TEST_F(InterruptCliTest, AnInterruptKeepsTheBestPlanSoFar) {
   if (!fs::exists("/proc/self/status")) GTEST_SKIP() << "needs /proc";
   const Child child({"plan", kVgg, "--limit", "60%", "--json", "-o", Path("a.plan")},
@@ -103,12 +116,7 @@ TEST_F(InterruptCliTest, InterruptedChainsShowTheirRows) {
                     Path("stdout"), Path("stderr"));
   ASSERT_TRUE(child.WaitForHandler(true));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  child.Signal();
-  const int status = child.Wait();
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << Read("stderr");
-  EXPECT_NE(Read("stderr").find("interrupted"), std::string::npos);
-  const Json rows = Json::parse(Read("stdout"));
+  const Json rows = InterruptForRows(child);
   EXPECT_GE(rows.size(), 1U);
   EXPECT_LT(rows.size(), 100'000U);
 }
@@ -119,12 +127,7 @@ TEST_F(InterruptCliTest, AnInterruptedComparisonShowsItsRows) {
       {"compare", kVgg, "--limits", "70%,60%", "--planners", "autoswap-bo,autoswap-aoa", "--json"},
       Path("stdout"), Path("stderr"));
   ASSERT_TRUE(child.WaitForHandler(true));
-  child.Signal();
-  const int status = child.Wait();
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << Read("stderr");
-  EXPECT_NE(Read("stderr").find("interrupted"), std::string::npos);
-  const Json rows = Json::parse(Read("stdout"));
+  const Json rows = InterruptForRows(child);
   ASSERT_EQ(rows.size(), 1U);
   ExpectRow(rows[0]);
 }

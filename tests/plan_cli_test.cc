@@ -70,35 +70,6 @@ TEST_F(PlanCliTest, ATraceSaysWhichOfItsOpsMayRunAgain) {
       << refused.err;
 }
 
-TEST_F(PlanCliTest, JointTakesWhatOthersFindWhereItFindsNothing) {
-  // Only who drops and swaps nothing by size or age finds room here: `dtr` does.
-  const std::string trace = Write(
-      "odd.trace",
-      "trace 1\n{}\np 0 3145728\np 1 0\ni 0\nx 5 F mm 1,0 -\nm 1000 8388608\n"
-      "x 0.001 F relu_ 0,1,1000 -\nx 5 U cudnn_batch_norm 1 -\nx 3000 U relu_ - 1000\n"
-      "m 1001 2097152\nm 1002 8388608\nx 0.001 U convolution_backward - 1001,0\nf 1001\nf 1002\n"
-      "m 1003 3145728\nm 1004 0\nx 0.001 F convolution_backward 1003,1000,1004 0\nf 1004\n"
-      "f 1000\nf 1003\n");
-  const Result result = Run("plan " + trace + " --limit 19818086 --json");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  ExpectRow(Json::parse(result.out));
-}
-
-TEST_F(PlanCliTest, JointRecomputesWhatTheHostHasNoRoomFor) {
-  const std::string resnet = PLIMSOLL_DATA_DIR "/traces/resnet18_b100.trace.gz";
-  const std::string ask = "plan " + resnet + " --limit 60% --evaluations 1500 --json --host-limit ";
-  double before = 1e9;
-  for (const std::int64_t host : {0, 200'000'000, 1'000'000'000}) {
-    const Result result = Run(ask + std::to_string(host));
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-    const Json row = Json::parse(result.out);
-    ExpectRow(row);
-    EXPECT_LE(row.at("host_bytes"), host);
-    EXPECT_LT(row.at("overhead"), before) << "with more room on the host it takes less time";
-    before = row.at("overhead");
-  }
-}
-
 TEST_F(PlanCliTest, BudgetsThatAreNoNumberAreRefused) {
   for (const char* budget : {"nan", "-1", "inf", "1x", "''"}) {
     const Result result = Run("plan " + kVgg + " --limit 60% --budget " + budget);
@@ -438,35 +409,6 @@ TEST_F(PlanCliTest, EmptyTracesAndZeroLimits) {
       Run("plan " + Write("t", head + "p 1 700\nx 1.00 F op 1 -\n") + " --limit 0");
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("op 0 (op) alone needs 700 bytes"), std::string::npos) << result.err;
-}
-
-TEST_F(PlanCliTest, WeightsAreReadAndWritten) {
-  const std::string plan = "plan " + kVgg + " --limit 60% --planner dqn-swap --evaluations 60 ";
-  const Result result = Run(plan + "--weights-out " + Path("w") + " --json");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(Json::parse(result.out).at("recomputed_bytes"), 0);
-  const std::string written = Read("w");
-  EXPECT_EQ(written.rfind("policy 1\n", 0), 0U);
-  EXPECT_EQ(Run(plan + "--weights-in " + Path("w") + " --weights-out " + Path("v")).exit_code, 0);
-  EXPECT_NE(Read("v"), "");
-  EXPECT_EQ(Read("w"), written);
-}
-
-TEST_F(PlanCliTest, BadWeightsAreRefused) {
-  const std::string plan = "plan " + kVgg + " --limit 60% --evaluations 10 ";
-  const std::string dqn = plan + "--planner dqn --weights-in ";
-  Write("shape", "policy 1\nshape 99 6 4\n");
-  EXPECT_NE(RunRefused(dqn + Path("shape"), 3).find("another shape"), std::string::npos);
-  Write("other", "plan 2\n");
-  EXPECT_NE(RunRefused(dqn + Path("other"), 3).find("--weights-out"), std::string::npos);
-  Write("early", "policy 1\nshape 16 6 4\n3f800000\n");
-  EXPECT_NE(RunRefused(dqn + Path("early"), 3).find("ends early"), std::string::npos);
-  RunRefused(dqn + Path("absent"), 3);
-  EXPECT_NE(RunRefused(plan + "--planner joint --weights-out " + Path("w"), 2).find("dqn-swap"),
-            std::string::npos);
-  RunRefused(plan + "--planner dqn --weights-out " + Path("w") + " -o " + Path("w"), 2);
-  RunRefused(plan + "--planner dqn --weights-out " + Path("absent/w"), 4);
-  EXPECT_FALSE(fs::exists(Path("w")));
 }
 
 TEST_F(PlanCliTest, CompareRowsHaveTheDocumentedKeys) {
