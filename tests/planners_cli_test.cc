@@ -44,20 +44,22 @@ TEST_F(PlannersCliTest, JointRecomputesWhatTheHostHasNoRoomFor) {
 }
 
 TEST_F(PlannersCliTest, JointPlansSizesThatRealNumbersDoNotTellApart) {
-  // A chain of four layers; bytes are counted exactly up to 2^62.
+  // A chain of six layers, of 2^58 bytes each.
   std::string text = "trace 1\n{}\np 0 1048576\ni 0\n";
-  for (int k = 1; k <= 4; ++k) {
-    text += fmt::format("m {0} 288230376151711744\nx 50.00 F relu {1} {0}\n", k, k - 1);
+  const auto add = [&](int made, char phase, const std::string& op, const std::string& reads) {
+    text += fmt::format("m {0} {1}\nx 50.0 {2} {3} {4} {0}\n", made, std::int64_t{1} << 58, phase,
+                        op, reads);
+  };
+  for (int k = 1; k <= 6; ++k) add(k, 'F', "relu", std::to_string(k - 1));
+  add(7, 'B', "threshold_backward", "6");
+  text += "f 6\n";
+  for (int k = 8; k <= 12; ++k) {
+    add(k, 'B', "threshold_backward", fmt::format("{},{}", k - 1, 13 - k));
+    text += fmt::format("f {}\nf {}\n", 13 - k, k - 1);
   }
-  for (int k = 5; k <= 8; ++k) {
-    text += fmt::format("m {0} 288230376151711744\nx 50.00 B threshold_backward {1},{2} {0}\n", k,
-                        k - 1, 8 - k);
-    text += fmt::format("f {}\n", k - 1);
-    if (k > 5 && k < 8) text += fmt::format("f {}\n", 8 - k + 1);
-  }
-  text += "f 8\nf 1\n";
+  text += "f 12\n";
   const Result result =
-      Run("plan " + Write("huge.trace", text) + " --limit 80% --evaluations 300 --json");
+      Run("plan " + Write("huge.trace", text) + " --limit 60% --evaluations 300 --json");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   ExpectRow(Json::parse(result.out));
 }
