@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/nn/lowering.h"
 #include "plimsoll/nn/models/model.h"
 #include "plimsoll/nn/null_library.h"
@@ -62,7 +63,6 @@ const std::vector<Case> kDepths = {{"resnet34", 32},   {"resnet50", 32},   {"res
                                    {"resnet695", 32},  {"resnet1001", 32}, {"resnet1172", 32},
                                    {"resnet1304", 32}, {"resnet1517", 32}};
 
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 double Megabytes(Bytes bytes) { return static_cast<double>(bytes) / 1e6; }
 
 nn::Program Lower(const Case& item) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plimsoll/base/error.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/cuda/check.h"
 #include "plimsoll/cuda/delay_internal.h"
 #include "plimsoll/cuda/unique.h"
@@ -29,8 +30,6 @@ constexpr int kPoison = std::to_integer<int>(device::kPoison);
 constexpr float kFarMs = 500;
 /// In which an op's kernels are launched.
 constexpr Nanoseconds kTimeToIssue = 40'000;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Also 0 bytes get a place of their own.
 std::size_t SizeOf(Bytes size_bytes) {

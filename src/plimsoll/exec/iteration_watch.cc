@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "plimsoll/base/checksum.h"
+#include "plimsoll/base/index.h"
 
 namespace plimsoll::exec {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Without marks, a recording that has not repeated itself within so many events begins anew.
 constexpr trace::EventIndex kMostEvents = 1 << 20;

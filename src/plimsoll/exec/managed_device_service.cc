@@ -12,12 +12,11 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/error.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/exec/managed_device.h"
 
 namespace plimsoll::exec {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Of an iteration, by its plan.
 Nanoseconds PredictedNs(const Pattern& pattern) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/exec/plan_runner_internal.h"
 
 namespace plimsoll::exec {
@@ -17,8 +18,6 @@ using plan::OpIndex;
 using plan::Queue;
 using plan::ResidencyIndex;
 using plan::VariableIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr std::array kCopyQueues = {Queue::kCopyOut, Queue::kCopyIn};
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/exec/plan_runner.h"
 
 namespace plimsoll::exec {
@@ -13,8 +14,6 @@ using plan::OpIndex;
 using plan::Queue;
 using plan::ResidencyIndex;
 using plan::VariableIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plimsoll/base/error.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/exec/plan_runner.h"
 #include "plimsoll/exec/plan_runner_internal.h"
 
@@ -12,8 +13,6 @@ namespace plimsoll::exec {
 namespace {
 
 using plan::Queue;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Fewer ops than this are not worth a graph.
 constexpr std::int64_t kFewestOps = 4;

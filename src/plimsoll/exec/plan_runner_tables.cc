@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/exec/plan_runner.h"
 
 namespace plimsoll::exec {
@@ -14,8 +15,6 @@ namespace {
 using plan::OpIndex;
 using plan::ResidencyIndex;
 using plan::VariableIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// By variable: the op that is the first in its life to touch it; -1 if none does.
 std::vector<OpIndex> FirstOps(const plan::Problem& problem) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/device/host_backend.h"
 #include "plimsoll/device/order_check_for_test.h"
 #include "plimsoll/plan/check.h"
@@ -20,8 +21,6 @@ using plan::OpIndex;
 using plan::Plan;
 using plan::PlanRandom;
 using plan::Problem;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// A program that computes something with the recorded ops of a plan: the content of a variable is
 /// one byte, repeated, and depends on all that its ops have found. The reference runs beside it.

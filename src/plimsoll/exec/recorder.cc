@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "plimsoll/base/checksum.h"
+#include "plimsoll/base/index.h"
 
 namespace plimsoll::exec {
 namespace {
 
 using trace::EventKind;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The traits of all ops as the header of a trace has them (docs/formats.md).
 std::string FormatTraits(const std::map<std::string, trace::OpTraits, std::less<>>& by_name) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 
 namespace plimsoll::exec {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 using plan::VariableIndex;
 using trace::EventIndex;
 using trace::EventKind;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Says which variable of a problem the events of its trace are about.
 class Namer {

@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/load_profile.h"
 
 namespace plimsoll::learn {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 class Builder {
  public:

@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The absences of one variable, on its own axis and in order, with their two commands.
 struct Leave {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// An op that touches a variable; several operands of one op are one use.
 struct Use {

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Somebody who has a range of bytes, once per iteration, counted so that the first touch is in
 /// iteration 0.

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::plan {
 namespace {
 
 /// Nothing of a queue is known to be over. Lags times lengths stay above it.
 constexpr std::int64_t kNothing = -(std::int64_t{1} << 62);
 
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 std::size_t IndexOf(Queue queue) { return static_cast<std::size_t>(queue); }
 
 }  // namespace

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 using Version = std::int64_t;
 /// What only a replay has left behind, in the place of state.

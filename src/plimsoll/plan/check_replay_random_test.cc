@@ -49,8 +49,8 @@ std::vector<LastUse> ListLastUses(const Replayed& replayed) {
   for (std::size_t i = 0; i < problem.ops.size(); ++i) {
     const Op& op = problem.ops[i];
     for (std::int32_t k = 0; k < op.read_count + op.write_count; ++k) {
-      const Operand& operand = problem.operands[replays::At(op.first_operand + k)];
-      LastUse& use = uses[replays::At(operand.variable)];
+      const Operand& operand = problem.operands[At(op.first_operand + k)];
+      LastUse& use = uses[At(operand.variable)];
       use.behind = op.position + 1;
       use.recorded = use.recorded || replayed.rewriting.is_replay[i] == 0;
     }

@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/check_replay.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// By op: the workspaces of it, variables that no op names and that the op follows.
 std::vector<std::vector<VariableIndex>> ListScratch(const Problem& problem) {

@@ -16,7 +16,6 @@
 namespace plimsoll::plan {
 namespace {
 
-using replays::At;
 using replays::ComputesTheSame;
 using replays::PlainPlan;
 using replays::Replayed;

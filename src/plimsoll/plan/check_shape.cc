@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <string_view>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/check_report.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Far from where sums of a few positions leave 64 bits.
 constexpr Position kMostPositions = Position{1} << 48;

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The first and the last op that touches a variable, by time and phase.
 struct Touches {

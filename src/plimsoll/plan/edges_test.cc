@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/assemble.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/problem_for_test.h"
@@ -16,8 +17,6 @@
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Assembles a plan, puts its residencies at these offsets and draws its edges.
 Plan Draw(const Problem& problem, const std::vector<Absence>& absences,

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 void AddAccess(const Op& op, OpIndex index, const Problem& problem, const Operand& operand,
                bool writes, std::vector<std::vector<Access>>* accesses) {

@@ -9,12 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/plan/random_plan_for_test.h"
 
 namespace plimsoll::plan::host_copies {
-
-inline std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// One host copy of a variable: who saves it, and who reads it, in the order of their stays.
 struct HostCopyForTest {

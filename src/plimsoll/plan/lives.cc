@@ -6,12 +6,11 @@
 #include <tuple>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/gaps.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// An op on a variable's own axis: its index, and as much again for every iteration later.
 using OpTime = std::int64_t;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/problem_for_test.h"
@@ -14,8 +15,6 @@
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Five ops with room for mallocs and frees around them, at positions 2, 5, 8, 11 and 14 of 17; op
 /// k writes variable k, and op k + 1 reads it.

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <tuple>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/gaps.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Adds to stretches of ops; the sums are taken at the end.
 class Stretches {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/classify.h"
 #include "plimsoll/plan/load_profile.h"
 
@@ -18,8 +19,6 @@ using trace::EventKind;
 using trace::Trace;
 
 constexpr EventIndex kNever = std::numeric_limits<EventIndex>::max();
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// When each variable of a trace is malloc'ed and freed.
 struct Lives {

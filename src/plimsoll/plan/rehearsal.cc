@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/schedule.h"
 #include "plimsoll/plan/script.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The load of every slot with all that can be away being away.
 std::vector<Bytes> Needs(const Problem& problem, const std::vector<Absence>& absences,
@@ -53,15 +52,15 @@ Position Begin(const Problem& problem, Slot slot) {
 }
 
 /// Notes when the absence was away. Returns whether that was of use.
-bool Note(const Problem& problem, const Stay& stay, Absence* absence) {
+bool Note(const Problem& problem, const Outcome& outcome, Absence* absence) {
   const Position end = AbsenceEnd(problem, absence->gap);
   absence->released = absence->gap.begin;
   absence->acquired = end;
-  if (stay.timed) {
-    absence->released = std::clamp(Begin(problem, stay.released), absence->gap.begin, end);
-    absence->acquired = std::clamp(Begin(problem, stay.acquired), absence->released, end);
+  if (outcome.timed) {
+    absence->released = std::clamp(Begin(problem, outcome.released), absence->gap.begin, end);
+    absence->acquired = std::clamp(Begin(problem, outcome.acquired), absence->released, end);
   }
-  return !stay.cancelled && absence->released < absence->acquired;
+  return !outcome.cancelled && absence->released < absence->acquired;
 }
 
 }  // namespace
@@ -69,12 +68,12 @@ bool Note(const Problem& problem, const Stay& stay, Absence* absence) {
 Nanoseconds Rehearse(const Problem& problem, const Machine& machine,
                      const RehearsalOptions& options, std::vector<Absence>* absences) {
   if (absences->empty() || problem.ops.empty()) return problem.iteration_ns();
-  std::vector<Stay> stays;
+  std::vector<Outcome> outcomes;
   const Nanoseconds iteration_ns = Perform(ToScript(problem, *absences, options.alignment), machine,
-                                           options.load_limit_bytes, options.prefetch, &stays);
+                                           options.load_limit_bytes, options.prefetch, &outcomes);
   std::size_t kept = 0;
   for (std::size_t k = 0; k < absences->size(); ++k) {
-    if (Note(problem, stays[k], &(*absences)[k])) (*absences)[kept++] = (*absences)[k];
+    if (Note(problem, outcomes[k], &(*absences)[k])) (*absences)[kept++] = (*absences)[k];
   }
   absences->resize(kept);
   return iteration_ns;

@@ -13,13 +13,12 @@
 #include <variant>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/plan/random_plan_for_test.h"
 #include "plimsoll/plan/rewrite.h"
 
 namespace plimsoll::plan::replays {
-
-inline std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Gives an operand to an op: the last of what it reads or of what it writes.
 inline void InsertOperand(Operand operand, bool writes, std::size_t index, Problem* problem) {

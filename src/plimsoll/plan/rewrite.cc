@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 
 namespace plimsoll::plan {
 namespace {
 
 using Use = RewriteModel::Use;
 using Event = RewriteModel::Event;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr VariableIndex kNobody = -1;
 

@@ -5,13 +5,9 @@
 #include <iterator>
 #include <utility>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::plan {
-namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 RewriteModel::RewriteModel(const Problem& of, Bytes least_bytes)
     : problem(of), gaps(ListGapsAndMoments(of, least_bytes)) {
   ListUses();

@@ -5,12 +5,11 @@
 #include <map>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/rewrite_model.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr VariableIndex kNobody = -1;
 

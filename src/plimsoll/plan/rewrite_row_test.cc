@@ -91,7 +91,7 @@ TEST(RewriteRowTest, RandomRowsThatAreAcceptedComputeTheSame) {
       OpIndex again = i > 0 && random.OneIn(3) ? static_cast<OpIndex>(random.Between(0, i - 1)) : i;
       const OpIndex end = std::min<OpIndex>(i, again + 3);
       for (; again < end; ++again) {
-        if (problem.ops[replays::At(again)].traits.replayable) row.push_back(again);
+        if (problem.ops[At(again)].traits.replayable) row.push_back(again);
       }
       row.push_back(i);
     }

@@ -9,14 +9,13 @@
 #include <set>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/place/planner.h"
 #include "plimsoll/plan/assemble.h"
 #include "plimsoll/plan/edges.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Adds `bytes` to a cyclic load over [begin, end), begin in [0, period], end - begin <= period.
 void AddCyclic(std::vector<Bytes>* change, Position period, Position begin, Position end,

@@ -8,14 +8,13 @@
 #include <variant>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/plan/random_plan_for_test.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 ScheduleOptions LimitedTo(Bytes limit) {
   ScheduleOptions options;

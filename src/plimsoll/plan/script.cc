@@ -6,13 +6,12 @@
 #include <limits>
 #include <numeric>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/place/load_tree.h"
 #include "plimsoll/plan/engine.h"
 
 namespace plimsoll::plan {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// An exit in one lap.
 struct Trip {
@@ -46,7 +45,7 @@ class Performance {
     SumLatestStarts();
   }
 
-  Nanoseconds Run(std::vector<Stay>* stays) {
+  Nanoseconds Run(std::vector<Outcome>* outcomes) {
     do {
       NoteLap();
       if (IsDone()) break;
@@ -54,7 +53,7 @@ class Performance {
       StartOp();
       StartCopyIn();
     } while (Advance());
-    if (stays != nullptr) Conclude(stays);
+    if (outcomes != nullptr) Conclude(outcomes);
     if (!script_.cyclic) return lap_ends_[1];
     const auto lap = At(counted_lap());
     return std::max(lap_ends_[lap + 1] - lap_ends_[lap], LinkTime());
@@ -275,16 +274,16 @@ class Performance {
     return std::max(out, in);
   }
 
-  void Conclude(std::vector<Stay>* stays) const {
+  void Conclude(std::vector<Outcome>* outcomes) const {
     const Slot lap = counted_lap() * ops_;
-    stays->assign(exits_.size(), {});
+    outcomes->assign(exits_.size(), {});
     for (const Trip& trip : trips_) {
       if (trip.after < lap || trip.after >= lap + ops_) continue;
-      Stay& stay = (*stays)[trip.exit];
-      stay.cancelled = trip.state == State::kCancelled;
-      stay.timed = trip.state == State::kComing || trip.state == State::kBack;
-      stay.released = trip.released - lap;
-      stay.acquired = trip.acquired - lap;
+      Outcome& outcome = (*outcomes)[trip.exit];
+      outcome.cancelled = trip.state == State::kCancelled;
+      outcome.timed = trip.state == State::kComing || trip.state == State::kBack;
+      outcome.released = trip.released - lap;
+      outcome.acquired = trip.acquired - lap;
     }
   }
 
@@ -318,12 +317,12 @@ class Performance {
 }  // namespace
 
 Nanoseconds Perform(const Script& script, const Machine& machine, Bytes load_limit_bytes,
-                    double prefetch, std::vector<Stay>* stays) {
+                    double prefetch, std::vector<Outcome>* outcomes) {
   if (script.exits.empty() || script.durations_ns.empty()) {
-    if (stays != nullptr) stays->clear();
+    if (outcomes != nullptr) outcomes->clear();
     return std::accumulate(script.durations_ns.begin(), script.durations_ns.end(), Nanoseconds{0});
   }
-  return Performance(script, machine, load_limit_bytes, prefetch).Run(stays);
+  return Performance(script, machine, load_limit_bytes, prefetch).Run(outcomes);
 }
 
 }  // namespace plimsoll::plan

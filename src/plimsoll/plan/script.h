@@ -48,7 +48,7 @@ struct Script {
 };
 
 /// How an exit went.
-struct Stay {
+struct Outcome {
   bool cancelled = false;  ///< It was needed again before the copy out had ended.
   bool timed = false;      ///< Whether the slots are known.
   Slot released = 0;       ///< From this slot on, others had its bytes.
@@ -59,6 +59,6 @@ struct Stay {
 /// describes. Says how each exit went, if asked. Returns how long the iteration took.
 /// REQUIRES: no slot needs more than the limit. O((ops + exits) log ops).
 Nanoseconds Perform(const Script& script, const Machine& machine, Bytes load_limit_bytes,
-                    double prefetch, std::vector<Stay>* stays = nullptr);
+                    double prefetch, std::vector<Outcome>* outcomes = nullptr);
 
 }  // namespace plimsoll::plan

@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/place/load_tree.h"
 
 namespace plimsoll::planners {
@@ -22,8 +23,6 @@ namespace {
 
 using plan::Gap;
 using plan::Position;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Whether swapping the gap lowers the load at the position.
 bool Covers(const plan::Problem& problem, const Gap& gap, Position position) {

@@ -23,13 +23,12 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/swap_lane_internal.h"
 
 namespace plimsoll::planners {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// How long what is rebuilt on the way stays.
 constexpr std::array<plan::OpIndex, 5> kHorizons = {plan::Rewriter::kFar, 50, 24, 6, 0};

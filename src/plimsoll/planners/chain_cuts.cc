@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::planners {
 namespace {
 
@@ -13,8 +15,6 @@ using plan::VariableIndex;
 using trace::Phase;
 
 constexpr VariableIndex kNone = -1;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 class Finder {
  public:

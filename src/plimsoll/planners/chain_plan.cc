@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/chain/order.h"
 #include "plimsoll/chain/to_trace.h"
 #include "plimsoll/place/planner.h"
@@ -22,8 +23,6 @@ using chain::Direction;
 using plan::CommandIndex;
 using plan::Position;
 using plan::Queue;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The ops that touch a variable first and last before it leaves, or after it has come back.
 struct Uses {

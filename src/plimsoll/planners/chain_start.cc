@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/rewrite_row.h"
 #include "plimsoll/planners/chain_start_internal.h"
 
@@ -10,8 +11,6 @@ namespace {
 
 using plan::OpIndex;
 using plan::VariableIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Of the question's time, for each solution of the chain.
 constexpr double kShareOfTime = 0.25;

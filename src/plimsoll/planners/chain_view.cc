@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/schedule.h"
 #include "plimsoll/planners/chain_cuts.h"
@@ -16,8 +17,6 @@ namespace {
 using plan::OpIndex;
 using plan::Position;
 using plan::VariableIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// What is smaller than this part of the peak load does not matter.
 constexpr Bytes kSmall = 1000;

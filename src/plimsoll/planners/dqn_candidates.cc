@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/dqn_candidates_internal.h"
 
 namespace plimsoll::planners {
@@ -17,8 +18,6 @@ constexpr double kLargeShare = 0.01;
 constexpr double kEnoughShare = 0.85;
 /// A gap is not swapped if it is shorter than this part of its copies.
 constexpr double kLeastAbsence = 0.25;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Whether a gap begins in the forward phase and ends behind it, as those of section 4.5 do; any
 /// gap of an iteration that has one phase only.

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/dqn_candidates_internal.h"
 #include "plimsoll/planners/dqn_environment_internal.h"
 
@@ -18,8 +19,6 @@ constexpr double kTighter = 0.985;
 /// What is rebuilt on the way stays for so many ops: without an end to it, long chains of removals
 /// would fill the memory when they are rebuilt.
 constexpr OpIndex kHorizon = 24;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/lineage_internal.h"
 
 namespace plimsoll::planners {
@@ -27,7 +28,6 @@ class DroppedClasses {
   Nanoseconds CostAround(plan::VariableIndex v);
 
  private:
-  static std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
   std::size_t Find(std::size_t node);
 
   std::vector<std::vector<plan::VariableIndex>> neighbours_;  // Per variable, sorted.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/dtr_runtime_internal.h"
 
 namespace plimsoll::planners {
@@ -9,8 +10,6 @@ using plan::OpIndex;
 using plan::VariableIndex;
 
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Deeper chains, and more replays for each recorded op, count as failure.
 constexpr int kDeepest = 8000;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/dropped_classes_internal.h"
 
@@ -37,7 +38,6 @@ class DtrRuntime {
   bool failed() const { return failed_; }
 
  private:
-  static std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
   Bytes Size(plan::VariableIndex v) const { return problem_.variables[At(v)].size_bytes; }
   void RunOp(const std::vector<plan::VariableIndex>& wanted);
   void Take(plan::VariableIndex v);

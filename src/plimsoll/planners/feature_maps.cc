@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/autoswap.h"
 #include "plimsoll/planners/planner.h"
 
@@ -22,8 +23,6 @@ namespace plimsoll::planners {
 namespace {
 
 using plan::Gap;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::vector<Gap> ListFeatureMaps(const Question& question) {
   const plan::Problem& problem = question.problem;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/forward_internal.h"
 
 namespace plimsoll::planners {
 namespace {
 
 using plan::OpIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 bool IsForward(const plan::Problem& problem, OpIndex op) {
   return problem.ops[At(op)].phase == trace::Phase::kForward;

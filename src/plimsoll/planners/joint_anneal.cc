@@ -6,12 +6,11 @@
 #include <queue>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/joint_search_internal.h"
 
 namespace plimsoll::planners {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 /// How rarely parts are built anew: that takes about as many evaluations as there are gaps.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/op_load.h"
 #include "plimsoll/planners/joint_rebuild_internal.h"
@@ -15,8 +16,6 @@ namespace plimsoll::planners {
 namespace {
 
 constexpr double kNsPerS = 1e9;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// A variable that is away while an op runs, or may be.
 struct Candidate {

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/planners/joint_state_internal.h"
 #include "plimsoll/sim/simulate.h"
 
 namespace plimsoll::planners {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// What is dropped and how it is rebuilt; swaps come later.
 struct Rebuilding {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/op_load.h"
 #include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/planners/joint_bound.h"
@@ -18,8 +19,6 @@ namespace plimsoll::planners {
 namespace {
 
 using plan::OneBytePerNs;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Variable 0 is made by the first op and used by the last; in between, as many bytes are needed
 /// for a moment.

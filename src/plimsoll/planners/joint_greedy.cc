@@ -6,13 +6,12 @@
 #include <queue>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/schedule.h"
 #include "plimsoll/planners/joint_search_internal.h"
 
 namespace plimsoll::planners {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 /// From this many gaps times ops on, gaps are looked at in batches.

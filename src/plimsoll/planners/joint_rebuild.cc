@@ -3,14 +3,13 @@
 #include <limits>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/joint_rebuild_internal.h"
 
 namespace plimsoll::planners {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Calls `visit` for every op that has written the variable before an op.
 template <typename Visit>

@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/joint_relaxation_internal.h"
 
 namespace plimsoll::planners {
 namespace {
 
 constexpr std::int32_t kNone = -1;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Something under way in a queue.
 struct Running {

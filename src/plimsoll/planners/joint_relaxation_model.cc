@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/rewrite_model.h"
 #include "plimsoll/planners/joint_relaxation_internal.h"
 
 namespace plimsoll::planners {
-namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 ContentModel::ContentModel(const plan::Problem& problem, const plan::Machine& machine) {
   const plan::RewriteModel recorded(problem, 1);
   std::vector<std::int32_t> first;  // Per variable: the content that its first writer leaves.

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/rehearsal.h"
 #include "plimsoll/plan/schedule.h"
 #include "plimsoll/planners/joint_search_internal.h"
 
 namespace plimsoll::planners {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kMostRehearsals = 4;
@@ -109,11 +108,12 @@ Nanoseconds JointSearch::Rehearse(double prefetch) {
   useless_.clear();
   Nanoseconds time_ns = Worth::kNoTime;
   for (int k = 0; k < kMostRehearsals; ++k) {
-    time_ns = plan::Perform(script_, machine_, target_, prefetch, &stays_);
+    time_ns = plan::Perform(script_, machine_, target_, prefetch, &outcomes_);
     std::size_t kept = 0;
-    for (std::size_t e = 0; e < stays_.size(); ++e) {
-      const plan::Stay& stay = stays_[e];
-      const bool useless = stay.cancelled || (stay.timed && stay.released >= stay.acquired);
+    for (std::size_t e = 0; e < outcomes_.size(); ++e) {
+      const plan::Outcome& outcome = outcomes_[e];
+      const bool useless =
+          outcome.cancelled || (outcome.timed && outcome.released >= outcome.acquired);
       if (useless && !Stay(script_.exits[e])) return Worth::kNoTime;
       if (useless) {
         useless_.push_back(exit_gaps_[e]);

@@ -186,7 +186,7 @@ class JointSearch {
   std::vector<std::size_t> exit_gaps_;
   std::vector<std::size_t> useless_;
   plan::Estimator estimator_;
-  std::vector<plan::Stay> stays_;
+  std::vector<plan::Outcome> outcomes_;
 };
 
 }  // namespace plimsoll::planners

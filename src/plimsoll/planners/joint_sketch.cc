@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/joint_sketch_internal.h"
 
 namespace plimsoll::planners {
@@ -14,8 +15,6 @@ using plan::OpIndex;
 using plan::RewriteModel;
 using plan::Slot;
 using plan::VariableIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Ops use more variables than this only if they update all weights at once.
 constexpr std::size_t kUsesAtHand = 24;

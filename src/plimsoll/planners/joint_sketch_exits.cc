@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/joint_sketch_internal.h"
 
 namespace plimsoll::planners {
@@ -13,8 +14,6 @@ using plan::OpIndex;
 using plan::Position;
 using plan::Slot;
 using plan::VariableIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

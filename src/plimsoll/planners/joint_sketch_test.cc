@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/replays_for_test.h"
 #include "plimsoll/planners/joint_state_internal.h"
@@ -16,8 +17,6 @@ namespace plimsoll::planners {
 namespace {
 
 using plan::PlanRandom;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The highest load of every slot of the rewritten problem; what follows the last op is of the
 /// first.

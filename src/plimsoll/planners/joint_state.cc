@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/joint_state_internal.h"
 
 namespace plimsoll::planners {
@@ -8,8 +9,6 @@ namespace {
 
 using plan::Gap;
 using plan::Rewritten;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

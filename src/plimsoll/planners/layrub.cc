@@ -24,6 +24,7 @@
 #include <variant>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/place/planner.h"
 #include "plimsoll/plan/assemble.h"
 #include "plimsoll/plan/edges.h"
@@ -41,8 +42,6 @@ using plan::VariableIndex;
 /// What is smaller costs as much to copy as if it were this large, and all of it together is
 /// little.
 constexpr Bytes kLeastBytes = Bytes{64} << 10;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Whether an op and the one before it are parts of one layer's backward: both read a variable, and
 /// the first leaves it as it is.

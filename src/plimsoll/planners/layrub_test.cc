@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/load_profile.h"
@@ -13,8 +14,6 @@
 
 namespace plimsoll::planners {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 plan::Problem Read(const std::string& name) {
   const std::string path = PLIMSOLL_DATA_DIR "/traces/" + name + ".trace.gz";

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/problem.h"
 
 /// What the contents of an iteration are made of: what the recompute baselines reason with. Like
@@ -47,7 +48,6 @@ class Lineage {
   Nanoseconds RebuildNs(Content content, const std::function<bool(Content)>& held) const;
 
  private:
-  static std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
   std::size_t Key(Content c) const { return first_[At(c.variable)] + At(c.version); }
   bool IsInside(plan::VariableIndex v) const;
   void ListUses();

@@ -7,14 +7,13 @@
 #include <list>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/planner.h"
 
 namespace plimsoll::planners {
 namespace {
 
 using plan::Position;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 class Cache {
  public:

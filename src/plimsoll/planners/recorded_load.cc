@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/schedule.h"
 #include "plimsoll/planners/joint_sketch_internal.h"
 
 namespace plimsoll::planners {
-namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 RecordedLoad::RecordedLoad(const plan::RewriteModel& model, Bytes alignment) {
   const plan::Problem& problem = model.problem;
   for (const plan::Variable& variable : problem.variables) {

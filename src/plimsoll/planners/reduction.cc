@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/planners/autoswap.h"
 #include "plimsoll/planners/joint_bound.h"
@@ -21,8 +22,6 @@ constexpr int kStep = 5;
 constexpr int kFailures = 3;
 /// One percent is halved this often at most: to an eighth.
 constexpr int kBisections = 3;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 Bytes HighestOf(const std::vector<Bytes>& load) {
   return load.empty() ? 0 : *std::max_element(load.begin(), load.end());

@@ -29,12 +29,11 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/forward_internal.h"
 
 namespace plimsoll::planners {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 bool IsExpensive(const std::string& op_name) {
   constexpr std::array<std::string_view, 5> kParts = {"conv", "mm", "attention", "rnn", "linear"};

@@ -3,15 +3,10 @@
 #include <limits>
 #include <utility>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/planners/swap_lane_internal.h"
 
 namespace plimsoll::planners {
-namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 SwapLane::SwapLane(const Question& question) : question_(question), starts_(1, 0) {
   for (const plan::Op& op : question.problem.ops) {
     starts_.push_back(starts_.back() + op.duration_ns);

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/report/memory_view.h"
 
 namespace plimsoll::report {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Makes the rows, one pass for each thing that they say.
 class Rows {

@@ -6,13 +6,12 @@
 #include <set>
 #include <tuple>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/gaps.h"
 #include "plimsoll/plan/load_profile.h"
 
 namespace plimsoll::report {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Says when a residency is used, and from when to when its bytes are its own.
 class ResidencyClock {

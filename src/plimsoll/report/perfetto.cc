@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/report/memory_view.h"
 
 namespace plimsoll::report {
 namespace {
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// A text in quotes, in ASCII.
 std::string Quoted(const std::string& text) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/report/columns.h"
 #include "plimsoll/report/decisions.h"
 #include "plimsoll/report/memory_view.h"
@@ -47,8 +48,6 @@ constexpr std::array<Look, 5> kKinds = {{
     {"temporary", "#c3cad3", "#5c6673", "M3 3h.8"},
     {"workspace", "#c9b3df", "#5f3d85", "M0 3H6"},
 }};
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// A number with as few digits as it takes: no more than one behind the point.
 std::string Short(double value) {

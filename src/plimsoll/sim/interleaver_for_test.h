@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/plan/random_plan_for_test.h"
 
@@ -88,7 +89,6 @@ class Interleaver {
     bool alive = true;     ///< Is not freed before the op runs.
   };
 
-  static std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
   std::int64_t Length(std::size_t q) const {
     return static_cast<std::int64_t>(plan_.queues[q].size());
   }

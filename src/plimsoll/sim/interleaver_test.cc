@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/host_copies_for_test.h"
 #include "plimsoll/plan/random_plan_for_test.h"
@@ -21,8 +22,6 @@ namespace {
 using plan::CheckPlan;
 using plan::Plan;
 using plan::PlanRandom;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Lets host copies share bytes wherever the judge allows it.
 void PackHost(Plan* plan, PlanRandom* random) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/host_copies_for_test.h"
 #include "plimsoll/plan/plan.h"
 #include "plimsoll/plan/random_plan_for_test.h"
@@ -17,8 +18,6 @@ namespace plimsoll::sim::mutations {
 
 using plan::Plan;
 using plan::PlanRandom;
-
-inline std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 enum class Mutation {
   kDropEdge,

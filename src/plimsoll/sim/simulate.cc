@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "plimsoll/base/index.h"
 #include "plimsoll/plan/engine.h"
 
 namespace plimsoll::sim {
@@ -20,8 +21,6 @@ constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 constexpr std::int32_t kLeastIterations = 2;
 constexpr std::int32_t kMostIterations = 12;
 constexpr std::size_t kMeanOf = 6;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// The command at the head of a queue, running or waiting.
 struct Head {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "plimsoll/base/index.h"
+
 namespace plimsoll::sim {
 namespace {
 
 using plan::CommandIndex;
-
-std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Returns what ends last of all that a command waits for.
 CommandIndex FindAwaited(const plan::Plan& plan, const Timeline& timeline, CommandIndex command) {
