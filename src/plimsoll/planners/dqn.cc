@@ -11,10 +11,13 @@
 //     falls from kTunedShare, and steps are smaller.
 //   - Every kGreedyEvery-th episode takes no random action. The others have a taste of their own:
 //     how often a random action may be a removal.
+//   - Every kFollowEvery-th episode follows the best one so far, but for a few random actions: what
+//     lies close to good plans is worth knowing, and neither chance nor the network leads there
+//     often. With weights to begin with, all do that are not without random actions.
 //   - Steps are those of Adam; what is fitted is a batch of kBatch for every kStepsPerUpdate
-//   actions.
+//     actions, or fewer in a large graph, where episodes are long and few.
 //   - Where the plan of an episode cannot be placed under the limit, the load is held to a little
-//     less from then on.
+//     less from then on; where it can, to a little more.
 //   - Weights that are handed on are those of the best episode without random actions: later ones
 //     may well be worse.
 #include <algorithm>
@@ -38,13 +41,16 @@ using learn::NodeIndex;
 
 constexpr float kDecay = 0.8F;  // Gamma.
 constexpr std::size_t kBatch = 8;
-constexpr int kStepsPerUpdate = 2;
+constexpr std::int64_t kStepsPerUpdate = 2;
+constexpr std::size_t kNodesPerStep = 400;  // Of large graphs, for each action of those.
 constexpr std::size_t kMemory = 20'000;
 constexpr float kRate = 3e-3F;
 constexpr float kTunedRate = 1e-3F;
 constexpr float kLongestGradient = 10;
 constexpr double kTunedShare = 0.08;
 constexpr std::int64_t kGreedyEvery = 5;
+constexpr std::int64_t kFollowEvery = 2;
+constexpr double kMostSlips = 4;  // Random actions in an episode that follows another.
 constexpr int kDraws = 8;
 constexpr std::int64_t kLeastEpisodes = 12;
 /// Of the budget: how long there may be episodes, if none has found what fits.
@@ -72,7 +78,10 @@ class Trainer {
                         : learn::MakeRandomPolicy(learn::kWidth, question.options.seed)),
         adam_(network_.weights().size(), tuned_ ? kTunedRate : kRate, kLongestGradient),
         deadline_(question.options.time_budget_seconds),
-        random_(question.options.seed) {}
+        random_(question.options.seed),
+        steps_per_update_(
+            std::max(kStepsPerUpdate,
+                     static_cast<std::int64_t>(environment_.graph().size() / kNodesPerStep))) {}
 
   Attempt Run() {
     if (!environment_.has_candidates()) {
@@ -120,22 +129,31 @@ class Trainer {
     const bool greedy = episodes_ % kGreedyEvery == 0 || (tuned_ && episodes_ == 1);
     double share = greedy ? 0 : (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
     const double taste = Uniform();
+    const bool follows =
+        !greedy && (tuned_ || episodes_ % kFollowEvery == 0) && !best_actions_.empty();
+    if (follows) share = kMostSlips * Uniform() / static_cast<double>(best_actions_.size());
+    actions_.clear();
+    ahead_ = 0;
     while (!environment_.terminal()) {
       const bool late = IsOver();
       if (late && !IsPressed()) return;
       if (late) {
         share = 1;
-        environment_.Take(Any(environment_.state().valid, taste));
+        actions_.push_back(Any(environment_.state().valid, taste));
+        environment_.Take(actions_.back());
         continue;
       }
       Transition met;
       met.from = environment_.state();
-      met.action = Uniform() < share ? Any(met.from.valid, taste) : Best(met.from);
+      met.action = Uniform() < share ? Any(met.from.valid, taste)
+                   : follows         ? Next(met.from)
+                                     : Best(met.from);
+      actions_.push_back(met.action);
       met.reward = static_cast<float>(environment_.Take(met.action));
       met.to = environment_.state();
       met.terminal = environment_.terminal();
       Remember(std::move(met));
-      if (++steps_ % kStepsPerUpdate == 0) Learn();
+      if (++steps_ % steps_per_update_ == 0) Learn();
     }
     if (!environment_.failed()) Keep();
     if (share == 0 && !environment_.failed() && environment_.time_ns() < greedy_ns_) {
@@ -155,6 +173,15 @@ class Trainer {
       node = valid[random_() % valid.size()];
     }
     return node;
+  }
+
+  /// The next action of the best episode that may be taken here.
+  NodeIndex Next(const AgentState& state) {
+    while (ahead_ < best_actions_.size()) {
+      const NodeIndex node = best_actions_[ahead_++];
+      if (std::ranges::find(state.valid, node) != state.valid.end()) return node;
+    }
+    return Best(state);
   }
 
   /// The action of the highest Q.
@@ -219,10 +246,12 @@ class Trainer {
       environment_.Tighten();
       return;
     }
+    environment_.Loosen();
     const auto ns = static_cast<double>(sim::Simulate(*attempt.plan()).iteration_ns);
     if (ns >= best_ns_) return;
     best_ns_ = ns;
     best_ = std::move(attempt);
+    best_actions_ = actions_;
     if (question_.options.on_progress) {
       question_.options.on_progress(static_cast<Nanoseconds>(ns));
     }
@@ -237,12 +266,16 @@ class Trainer {
   Eigen::VectorXf gradient_;
   const Deadline deadline_;
   std::mt19937_64 random_;
+  const std::int64_t steps_per_update_;
   std::vector<Transition> memory_;
   std::size_t oldest_ = 0;
   std::int64_t episodes_ = 0;
   std::int64_t steps_ = 0;
   std::optional<Attempt> best_;
   double best_ns_ = kNever;
+  std::vector<NodeIndex> actions_;       // Of the episode so far,
+  std::vector<NodeIndex> best_actions_;  // and of the best.
+  std::size_t ahead_ = 0;                // Of those, the next to follow.
   learn::Policy greedy_policy_;
   double greedy_ns_ = kNever;
 };

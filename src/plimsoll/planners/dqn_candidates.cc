@@ -15,6 +15,8 @@ constexpr double kCandidateShare = 0.85;
 /// Variables smaller than this part of the peak load are not candidates, if what is left can bring
 /// the load under the other part of the limit.
 constexpr double kLargeShare = 0.01;
+/// The same if variables can only be swapped: then the link must be busy from the first layers on.
+constexpr double kLargeShareOfSwaps = 0.004;
 constexpr double kEnoughShare = 0.85;
 /// A gap is not swapped if it is shorter than this part of its copies.
 constexpr double kLeastAbsence = 0.25;
@@ -57,7 +59,8 @@ class CandidateList {
   DqnCandidates Run() const {
     const auto enough =
         static_cast<Bytes>(kEnoughShare * static_cast<double>(question_.options.limit_bytes));
-    auto least = static_cast<Bytes>(kLargeShare * static_cast<double>(peak_bytes_));
+    const double large = may_remove_ ? kLargeShare : kLargeShareOfSwaps;
+    auto least = static_cast<Bytes>(large * static_cast<double>(peak_bytes_));
     while (true) {
       DqnCandidates chosen = List(least);
       plan::Decision all;

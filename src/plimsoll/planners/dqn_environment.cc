@@ -14,8 +14,9 @@ using learn::ActionKind;
 using learn::NodeIndex;
 using plan::OpIndex;
 
-/// By what less the load is held to whenever that cannot be placed.
-constexpr double kTighter = 0.985;
+/// What the load is held to changes by this whenever that cannot be placed, and whenever it can.
+constexpr double kTighter = 0.995;
+constexpr double kLooser = 1.0025;
 /// What is rebuilt on the way stays for so many ops: without an end to it, long chains of removals
 /// would fill the memory when they are rebuilt.
 constexpr OpIndex kHorizon = 24;
@@ -24,8 +25,7 @@ constexpr OpIndex kHorizon = 24;
 
 DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
     : question_(question), evaluator_(question) {
-  evaluator_.set_target(
-      static_cast<Bytes>(kFirstShare * static_cast<double>(question.options.limit_bytes)));
+  evaluator_.set_target(question.options.limit_bytes);
   Nanoseconds now = 0;
   for (const plan::Op& op : question.problem.ops) {
     start_ns_.push_back(now);
@@ -49,6 +49,11 @@ DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
 
 void DqnEnvironment::Tighten() {
   evaluator_.set_target(static_cast<Bytes>(kTighter * static_cast<double>(evaluator_.target())));
+}
+
+void DqnEnvironment::Loosen() {
+  const auto target = static_cast<Bytes>(kLooser * static_cast<double>(evaluator_.target()));
+  evaluator_.set_target(std::min(target, question_.options.limit_bytes));
 }
 
 void DqnEnvironment::Reset() {

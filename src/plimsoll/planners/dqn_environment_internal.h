@@ -36,8 +36,10 @@ class DqnEnvironment {
   bool has_candidates() const { return !candidates_.empty(); }
   const learn::OperationGraph& graph() const { return graph_; }
 
-  /// Lowers what the load is to be brought under: at first kFirstShare of the limit.
+  /// Lowers what the load is to be brought under, at first the limit,
   void Tighten();
+  /// and raises it again.
+  void Loosen();
   std::int64_t evaluations() const { return evaluator_.evaluations(); }
 
   /// Goes back to the beginning of the iteration.
@@ -63,8 +65,6 @@ class DqnEnvironment {
   const std::vector<Choice>& choices() const { return joint_.choices; }
   Attempt Make() const { return evaluator_.Make(joint_); }
 
-  /// Of the limit, what the load is held to at first.
-  static constexpr double kFirstShare = 0.985;
   static constexpr double kRewardUnit = 0.01;
   /// What a failure costs, in rewards.
   static constexpr double kFailure = 30;

@@ -192,9 +192,7 @@ TEST(DqnTest, FindsTheOptimumOfASmallChain) {
   PlannerOptions options = WithLimit(plan::ProfileLoad(problem).peak_bytes * 45 / 100);
   options.evaluations = 2000;
   const Question question{problem, machine, options};
-  const double best = FindBest(
-      question,
-      static_cast<Bytes>(DqnEnvironment::kFirstShare * static_cast<double>(options.limit_bytes)));
+  const double best = FindBest(question, options.limit_bytes);
   ASSERT_LT(best, kNever);
   EXPECT_GT(best, problem.iteration_ns()) << "too easy";
   double first = 0;

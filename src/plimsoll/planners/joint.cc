@@ -28,6 +28,8 @@ namespace {
 
 /// Of what one of those costs that are away, what a random change may cost at first.
 constexpr double kHeat = 0.3;
+/// Of that, what one may cost when the search goes on from where the starts got to.
+constexpr double kReheat = 0.5;
 /// How many choices are looked at between two looks at the clock's progress.
 constexpr std::int64_t kChunk = 500;
 /// Of the budget: when the last start begins, and when plans are to be made.
@@ -255,7 +257,7 @@ void Joint::SortField() {
 
 void Joint::AnnealOn(Scored* state) {
   const double cold = std::clamp((1 - Progress()) / (1 - kHeatsEnd), 0.0, 1.0);
-  search_.Anneal(state, &best_, kChunk, HeatOf(*state) * cold * cold, Until(1));
+  search_.Anneal(state, &best_, kChunk, kReheat * HeatOf(*state) * cold * cold, Until(1));
 }
 
 double Joint::HeatOf(const Scored& state) const {
