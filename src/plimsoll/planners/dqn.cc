@@ -243,7 +243,7 @@ class Trainer {
     if (environment_.time_ns() >= best_ns_ * (1 - 1e-6)) return;
     Attempt attempt = environment_.Make();
     if (attempt.plan() == nullptr) {
-      environment_.Tighten();
+      environment_.Tighten(std::get<plan::Misfit>(attempt.made).needed_bytes);
       return;
     }
     environment_.Loosen();

@@ -14,8 +14,10 @@ using learn::ActionKind;
 using learn::NodeIndex;
 using plan::OpIndex;
 
-/// What the load is held to changes by this whenever that cannot be placed, and whenever it can.
+/// What the load is held to changes by at least and at most this whenever that cannot be placed,
+/// and by the last whenever it can.
 constexpr double kTighter = 0.995;
+constexpr double kTightest = 0.97;
 constexpr double kLooser = 1.0025;
 /// What is rebuilt on the way stays for so many ops: without an end to it, long chains of removals
 /// would fill the memory when they are rebuilt.
@@ -47,8 +49,11 @@ DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
   }
 }
 
-void DqnEnvironment::Tighten() {
-  evaluator_.set_target(static_cast<Bytes>(kTighter * static_cast<double>(evaluator_.target())));
+void DqnEnvironment::Tighten(Bytes needed_bytes) {
+  const double share = static_cast<double>(question_.options.limit_bytes) /
+                       static_cast<double>(std::max<Bytes>(needed_bytes, 1));
+  evaluator_.set_target(static_cast<Bytes>(std::clamp(share, kTightest, kTighter) *
+                                           static_cast<double>(evaluator_.target())));
 }
 
 void DqnEnvironment::Loosen() {

@@ -36,8 +36,8 @@ class DqnEnvironment {
   bool has_candidates() const { return !candidates_.empty(); }
   const learn::OperationGraph& graph() const { return graph_; }
 
-  /// Lowers what the load is to be brought under, at first the limit,
-  void Tighten();
+  /// Lowers what the load is to be brought under, at first the limit, since a plan needs so much,
+  void Tighten(Bytes needed_bytes);
   /// and raises it again.
   void Loosen();
   std::int64_t evaluations() const { return evaluator_.evaluations(); }

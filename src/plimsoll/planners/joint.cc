@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/plan/op_load.h"
 #include "plimsoll/planners/chain_start_internal.h"
 #include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/joint_internal.h"
@@ -74,7 +75,15 @@ const std::vector<Joint::Start>& Joint::Starts() {
 
 bool Joint::IsHuge() const { return question_.problem.ops.size() > kHugeOps; }
 
+bool Joint::IsOutOfReach() const {
+  const std::vector<plan::OpLoad> loads = plan::LoadOps(question_.problem);
+  const plan::OpIndex largest = plan::FindLargestOp(loads);
+  if (largest < 0) return false;
+  return question_.options.limit_bytes < loads[static_cast<std::size_t>(largest)].needed_bytes();
+}
+
 Attempt Joint::Run() {
+  if (IsOutOfReach()) return MakeSmallest(question_);
   search_.set_target(question_.options.limit_bytes);
   search_.set_in_hurry(Until(kHurry));
   // Next to everything must go.
@@ -83,6 +92,8 @@ Attempt Joint::Run() {
   if (IsHuge()) best_ = Begin({0.6, false, kHugeHorizon});
   while (next < Starts().size() && best_.worth.time_ns == Worth::kNoTime) {
     best_ = Begin(Starts()[next++]);
+    // Where the first finds nothing, others hardly do that keep what they rebuild.
+    if (next == 1 && best_.worth.time_ns == Worth::kNoTime) best_ = Begin({0, false, 0});
   }
   if (best_.worth.time_ns == Worth::kNoTime) best_ = LastResort();
   if (best_.worth.time_ns < Worth::kNoTime) {

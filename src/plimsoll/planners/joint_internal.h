@@ -45,6 +45,8 @@ class Joint {
 
   // Of the question and the budget:
   bool IsHuge() const;
+  /// Whether one op needs more than the limit by itself: then there is no plan.
+  bool IsOutOfReach() const;
   Bytes PersistentBytes() const;
   /// Whether what is persistent, which cannot be rebuilt, leaves room within the limit.
   bool MayDoWithoutSwaps() const;

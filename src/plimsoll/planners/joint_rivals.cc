@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plimsoll/plan/op_load.h"
+#include "plimsoll/plan/gaps.h"
+#include "plimsoll/plan/schedule.h"
 #include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/planners/joint_internal.h"
@@ -18,8 +19,10 @@ constexpr double kRivalsEnd = 0.3;
 constexpr double kRivalsLast = 1.1;
 /// The scores combined may be so much better than one alone: by one part in so many.
 constexpr Nanoseconds kReachOfScores = 6;
-/// The same where there is no plan yet, in a large problem; and a time that no plan takes.
+/// The same where there is no plan yet, and seconds that they have then, however short the budget
+/// is, unless the problem is large; and a time that no plan takes.
 constexpr double kRivalsAlone = 3;
+constexpr double kRivalsSeconds = 2;
 constexpr Nanoseconds kAnyTime = Worth::kNoTime / 2;
 /// Where there are so few variables, the scores combined are asked from scratch.
 constexpr std::size_t kFewVariables = 700;
@@ -96,19 +99,25 @@ void Joint::TakeBetterRival() {
 }
 
 bool Joint::TakeAnyRival() {
-  const std::vector<plan::OpLoad> loads = plan::LoadOps(question_.problem);
-  const plan::OpIndex largest = plan::FindLargestOp(loads);
-  const Bytes least = largest < 0 ? 0 : loads[static_cast<std::size_t>(largest)].needed_bytes();
-  if (question_.options.limit_bytes < least) return false;  // Nobody can.
+  const Bytes limit = question_.options.limit_bytes;
+  // Below this, nobody can who only swaps.
+  const std::vector<Bytes> swapped =
+      plan::LeastLoad(question_.problem, {plan::ListGaps(question_.problem, 1)});
+  const bool swaps_will_do =
+      std::all_of(swapped.begin(), swapped.end(), [&](Bytes bytes) { return bytes <= limit; });
   PlannerOptions options = question_.options;
   options.least_bytes = 1;
   const Question question{question_.problem, question_.machine, options};
-  const auto give_up = [this] {
-    return made_ ? IsOver() : !search_.IsSmall() && IsOver(kRivalsAlone);
+  const Stopwatch watch;
+  const auto give_up = [&] {
+    if (made_) return IsOver();
+    const bool counts = question_.options.evaluations > 0;
+    const bool has_time = search_.IsSmall() && !counts && watch.seconds() < kRivalsSeconds;
+    return IsStopped() || (!has_time && IsOver(kRivalsAlone));
   };
   for (const Planner& rival : Planners()) {
     if (give_up()) break;
-    if (rival.decide != nullptr) {
+    if (rival.decide != nullptr && swaps_will_do) {
       const Nanoseconds below = std::min(made_ns_, kAnyTime);
       auto found = MakeFaster(question, rival.decide(question), below, give_up);
       if (found) Take(std::move(*found));
