@@ -29,8 +29,8 @@
 #include "plimsoll/nn/null_library.h"
 #include "plimsoll/nn/record.h"
 #include "plimsoll/plan/gaps.h"
-#include "plimsoll/plan/op_load.h"
 #include "plimsoll/planners/planner.h"
+#include "plimsoll/planners/smallest.h"
 
 namespace plimsoll {
 namespace {
@@ -38,12 +38,6 @@ namespace {
 /// What is reached in training, by table 5's VGGNet: 64 images in 4.6 s. Its link is PCIe 3.
 const nn::MachineSpeed kSpeed{"k40m", 1.3e12, 1.8e11, 10'000};
 const plan::Machine kLink{"k40m", 10'000, 10'000, 10.5e9, 10.5e9, 10.5e9, 10.5e9};
-
-/// Seconds for which the first plan that fits is taken.
-constexpr double kFirstPlan = 0.05;
-/// From here on that takes too long; and how often a limit is tried below.
-constexpr std::size_t kManyOps = 5'000;
-constexpr int kHalvings = 5;
 
 struct Case {
   std::string model;
@@ -133,23 +127,12 @@ Answer Ask(const char* planner, const plan::Problem& problem, Bytes limit_bytes,
 
 constexpr Bytes kAmple = kMaxBytes / 4;
 
-/// Returns the smallest limit at which `joint` was found to have a plan: what it makes in the end,
-/// with everything away that can be and a longer search for addresses than usual; and, where that
-/// does not take long, what it finds between that and what the largest op needs, by halves.
+/// Returns the smallest limit at which a plan was found, with a longer search for addresses than
+/// usual.
 Bytes FindSmallest(const plan::Problem& problem) {
   planners::PlannerOptions options;
   options.place_nodes = 400'000;
-  Bytes high = planners::SmallestLimit(problem, kLink, options);
-  if (problem.ops.size() > kManyOps) return high;
-  const std::vector<plan::OpLoad> loads = plan::LoadOps(problem);
-  const plan::OpIndex largest = plan::FindLargestOp(loads);
-  Bytes low = largest < 0 ? 0 : loads[At(largest)].needed_bytes();
-  for (int k = 0; k < kHalvings; ++k) {
-    const Bytes middle = low + (high - low) / 2;
-    const Answer answer = Ask("joint", problem, middle, kFirstPlan);
-    (answer.overhead >= 0 ? high : low) = answer.overhead >= 0 ? answer.footprint_bytes : middle;
-  }
-  return high;
+  return planners::SmallestLimit(problem, kLink, options);
 }
 
 void PrintFigure(const Case& item, double seconds) {

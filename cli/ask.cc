@@ -12,6 +12,7 @@
 #include "plimsoll/base/clock.h"
 #include "plimsoll/plan/op_load.h"
 #include "plimsoll/planners/reduction.h"
+#include "plimsoll/planners/smallest.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "cli/ask.h"
 #include "plimsoll/planners/joint_bound.h"
+#include "plimsoll/planners/smallest.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -17,6 +17,7 @@
 #include "cli/train_steps.h"
 #include "plimsoll/base/check.h"
 #include "plimsoll/planners/largest_batch.h"
+#include "plimsoll/planners/smallest.h"
 #include "plimsoll/report/table.h"
 
 namespace plimsoll::cli {
@@ -58,7 +59,7 @@ class Finder {
     const auto needs = [&](std::int64_t batch) {
       const PlanInput input = Read(batch);
       if (planner.goes_to_any_length) {
-        return planners::SmallestLimit(input.problem, input.machine, input.options);
+        return planners::SmallestBySwapping(input.problem, input.machine, input.options);
       }
       return FootprintOrNeed(planner, input);
     };

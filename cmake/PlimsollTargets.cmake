@@ -66,7 +66,7 @@ function(plimsoll_test_headers)
   target_link_libraries(plimsoll_test_headers PRIVATE plimsoll_build_flags fmt::fmt GTest::gmock
     GTest::gtest_main rapidcheck nlohmann_json::nlohmann_json)
   target_precompile_headers(plimsoll_test_headers PRIVATE
-    <gtest/gtest.h> <gmock/gmock.h> <rapidcheck.h> <nlohmann/json.hpp> <fmt/format.h> <algorithm> <functional> <map>
+    <gtest/gtest.h> <gmock/gmock.h> <fmt/format.h> <algorithm> <functional> <map>
     <memory> <optional> <string> <vector>)
 endfunction()
 

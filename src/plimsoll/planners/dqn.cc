@@ -32,6 +32,7 @@
 #include "plimsoll/learn/adam_internal.h"
 #include "plimsoll/planners/dqn_environment_internal.h"
 #include "plimsoll/planners/dqn_internal.h"
+#include "plimsoll/planners/smallest.h"
 
 namespace plimsoll::planners {
 namespace {

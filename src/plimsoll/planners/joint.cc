@@ -23,6 +23,7 @@
 #include "plimsoll/planners/chain_start_internal.h"
 #include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/joint_internal.h"
+#include "plimsoll/planners/smallest.h"
 
 namespace plimsoll::planners {
 namespace {
@@ -108,6 +109,16 @@ Attempt Joint::Run() {
   }
   if (!IsStopped() && !IsHuge()) TakeBetterRival();
   return std::move(*made_);
+}
+
+std::optional<Attempt> Joint::RunBriefly() {
+  if (IsOutOfReach()) return std::nullopt;
+  search_.set_target(question_.options.limit_bytes);
+  if (!MayDoWithoutSwaps()) search_.set_stride(kStride);
+  best_ = Begin({0, false, 0});
+  if (best_.worth.time_ns == Worth::kNoTime || !Make(roomy_)) best_ = LastResort();
+  if (!made_ && best_.worth.time_ns < Worth::kNoTime) MakeFirst();
+  return std::move(made_);
 }
 
 Scored Joint::Begin(const Start& start) {
@@ -331,5 +342,9 @@ bool Joint::MayDoWithoutSwaps() const {
 }
 
 Attempt PlanJoint(const Question& question) { return Joint(question).Run(); }
+
+std::optional<Attempt> PlanJointBriefly(const Question& question) {
+  return Joint(question).RunBriefly();
+}
 
 }  // namespace plimsoll::planners

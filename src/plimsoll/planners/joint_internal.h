@@ -33,6 +33,8 @@ class Joint {
   Joint& operator=(const Joint&) = delete;
 
   Attempt Run();
+  /// Makes a plan of the start that gets lowest, and tries nothing else.
+  std::optional<Attempt> RunBriefly();
 
  private:
   /// Where a search begins.

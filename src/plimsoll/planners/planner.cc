@@ -11,8 +11,8 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/plan/check.h"
-#include "plimsoll/planners/autoswap.h"
 #include "plimsoll/planners/choices_internal.h"
+#include "plimsoll/planners/smallest.h"
 
 namespace plimsoll::planners {
 namespace {
@@ -219,30 +219,6 @@ Outcome MakePlan(const Planner& planner, const plan::Problem& problem, const pla
   outcome.timeline = sim::Simulate(*outcome.plan);
   PLIMSOLL_CHECK(!outcome.timeline.deadlocked, outcome.plan->planner + " deadlocks");
   return outcome;
-}
-
-Attempt MakeSmallest(const Question& question) {
-  const std::vector<Bytes> least =
-      plan::LeastLoad(question.problem, {plan::ListGaps(question.problem, 1)});
-  const Bytes floor = least.empty() ? 0 : *std::max_element(least.begin(), least.end());
-  plan::Decision decision = Choose(question, {}, {}, floor);
-  plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
-  schedule.minimise = true;
-  const std::vector<Bytes> load =
-      plan::LeastLoad(question.problem, decision, question.options.alignment);
-  schedule.load_limit_bytes = load.empty() ? 0 : *std::max_element(load.begin(), load.end());
-  auto made = plan::MakePlan(question.problem, decision, question.machine, schedule);
-  return {std::move(decision), std::move(made), *schedule.load_limit_bytes};
-}
-
-Bytes SmallestLimit(const plan::Problem& problem, const plan::Machine& machine,
-                    const PlannerOptions& options) {
-  PlannerOptions unlimited = options;
-  unlimited.limit_bytes = kMaxBytes;
-  unlimited.host_limit_bytes = kMaxBytes;
-  const Attempt attempt = MakeSmallest({problem, machine, unlimited});
-  PLIMSOLL_CHECK(attempt.plan() != nullptr, "no limit is large enough");
-  return attempt.plan()->footprint_bytes;
 }
 
 }  // namespace plimsoll::planners

@@ -76,7 +76,7 @@ struct Planner {
   std::string_view source;
   DecideFunction decide = nullptr;  ///< One of these two, or `choose`.
   PlanFunction plan = nullptr;
-  /// Whether it swaps whatever it takes where its own choice does not fit: MakeSmallest().
+  /// Whether it swaps whatever it takes where its own choice does not fit (smallest.h).
   bool goes_to_any_length = false;
   ChooseFunction choose = nullptr;
   /// Whether it learns weights that can be kept: PlannerOptions::policy.
@@ -146,14 +146,6 @@ std::span<const double> LoadShares();
 /// How the planner's options look to the scheduler.
 plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options);
 
-/// Makes the plan with the smallest footprint that we know to make: whatever lies across the
-/// highest load is swapped, however small or short, until nothing lowers it any more.
-Attempt MakeSmallest(const Question& question);
-
-/// Returns the footprint of that plan: a limit that fits, and below which none is known to.
-Bytes SmallestLimit(const plan::Problem& problem, const plan::Machine& machine,
-                    const PlannerOptions& options);
-
 // The decisions; each has a file of its own, where it is described.
 Decider DecideNothing(const Question& question);
 Decider DecideDoa(const Question& question);
@@ -165,6 +157,8 @@ Attempt PlanBayes(const Question& question);
 /// a faster plan, or nothing.
 std::optional<Attempt> PlanBayesBelow(const Question& question, Nanoseconds below_ns);
 Attempt PlanJoint(const Question& question);
+/// The same for who only asks whether there is a plan: nothing is searched for.
+std::optional<Attempt> PlanJointBriefly(const Question& question);
 Attempt PlanDqn(const Question& question);
 Attempt PlanDqnSwap(const Question& question);
 Attempt PlanLayrubIntra(const Question& question);

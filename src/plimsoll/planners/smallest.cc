@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plimsoll/planners/smallest.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/base/check.h"
+#include "plimsoll/base/index.h"
+#include "plimsoll/plan/op_load.h"
+#include "plimsoll/planners/autoswap.h"
+
+namespace plimsoll::planners {
+namespace {
+
+constexpr std::size_t kShortOps = 500;
+/// How often what lies between is halved, and in long iterations, where a plan takes seconds.
+constexpr int kHalvings = 6;
+constexpr int kHalvingsIfLong = 2;
+constexpr std::size_t kLongOps = 5'000;
+/// In iterations longer than this, nothing is tried.
+constexpr std::size_t kMostOps = 50'000;
+/// One part in so many of a limit that is not worth another plan.
+constexpr Bytes kFine = 200;
+
+/// What no plan can do without: one op, by itself.
+Bytes LargestOpBytes(const plan::Problem& problem) {
+  const std::vector<plan::OpLoad> loads = plan::LoadOps(problem);
+  const plan::OpIndex largest = plan::FindLargestOp(loads);
+  return largest < 0 ? 0 : loads[At(largest)].needed_bytes();
+}
+
+int HalvingsFor(const plan::Problem& problem) {
+  if (problem.ops.size() > kMostOps) return 0;
+  return problem.ops.size() > kLongOps ? kHalvingsIfLong : kHalvings;
+}
+
+/// In a short iteration, whatever `joint` has; in others, only what it has at once.
+std::optional<Attempt> AskJoint(const Question& question) {
+  if (question.problem.ops.size() > kShortOps) return PlanJointBriefly(question);
+  Attempt attempt = PlanJoint(question);
+  if (attempt.plan() == nullptr) return std::nullopt;
+  return attempt;
+}
+
+}  // namespace
+
+Attempt MakeSmallest(const Question& question) {
+  const std::vector<Bytes> least =
+      plan::LeastLoad(question.problem, {plan::ListGaps(question.problem, 1)});
+  const Bytes floor = least.empty() ? 0 : *std::max_element(least.begin(), least.end());
+  plan::Decision decision = Choose(question, {}, {}, floor);
+  plan::ScheduleOptions schedule = ToScheduleOptions(question.options);
+  schedule.minimise = true;
+  const std::vector<Bytes> load =
+      plan::LeastLoad(question.problem, decision, question.options.alignment);
+  schedule.load_limit_bytes = load.empty() ? 0 : *std::max_element(load.begin(), load.end());
+  auto made = plan::MakePlan(question.problem, decision, question.machine, schedule);
+  return {std::move(decision), std::move(made), *schedule.load_limit_bytes};
+}
+
+Bytes SmallestBySwapping(const plan::Problem& problem, const plan::Machine& machine,
+                         const PlannerOptions& options) {
+  PlannerOptions unlimited = options;
+  unlimited.limit_bytes = kMaxBytes;
+  unlimited.host_limit_bytes = kMaxBytes;
+  const Attempt attempt = MakeSmallest({problem, machine, unlimited});
+  PLIMSOLL_CHECK(attempt.plan() != nullptr, "no limit is large enough");
+  return attempt.plan()->footprint_bytes;
+}
+
+Bytes SmallestLimit(const plan::Problem& problem, const plan::Machine& machine,
+                    const PlannerOptions& options) {
+  Bytes high = SmallestBySwapping(problem, machine, options);
+  Bytes low = LargestOpBytes(problem) - 1;
+  PlannerOptions first = options;
+  first.host_limit_bytes = kMaxBytes;
+  first.evaluations = 1;
+  first.on_progress = {};
+  for (int k = 0; k < HalvingsFor(problem) && high - low > high / kFine; ++k) {
+    if (options.stop && options.stop()) break;
+    first.limit_bytes = low + (high - low) / 2;
+    if (const auto attempt = AskJoint({problem, machine, first})) {
+      high = attempt->plan()->footprint_bytes;
+    } else {
+      low = first.limit_bytes;
+    }
+  }
+  return high;
+}
+
+}  // namespace plimsoll::planners
