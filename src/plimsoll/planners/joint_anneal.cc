@@ -261,11 +261,11 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
   // A rehearsal does not tell how much room is left.
   const double price = roughly ? PriceOf(*state) : 0;
   const double most_room = kMostRoom * static_cast<double>(target_);
-  const auto room_ns = [&] {
-    const auto room = static_cast<double>(target_ - estimator_.highest_bytes());
+  const auto room_ns = [&](Bytes highest_bytes) {
+    const auto room = static_cast<double>(target_ - highest_bytes);
     return static_cast<Nanoseconds>(price * std::clamp(room, 0.0, most_room));
   };
-  Nanoseconds state_room_ns = room_ns();
+  Nanoseconds state_room_ns = room_ns(estimator_.highest_bytes());
   sketch_.ListNeeds(&needs_);
   while (evaluations_ < end && !is_over()) {
     next.choices = state->choices;
@@ -274,14 +274,23 @@ void JointSearch::Anneal(Scored* state, Scored* best, std::int64_t evaluations, 
       if (next.worth.excess > 0) continue;
     } else {
       Change(&next.choices);
+      if (next.choices == state->choices) {
+        ++evaluations_;
+        continue;
+      }
     }
     const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
     const double slack = -heat_ns * std::log(std::max(chance, 1e-9));
     const auto worst = state->worth.time_ns - state_room_ns + static_cast<Nanoseconds>(slack);
     const auto latest = worst + static_cast<Nanoseconds>(price * most_room);
-    if (!Time(next.choices, &next.worth, latest, roughly) || next.worth.time_ns > latest) continue;
-    if (next.worth.time_ns - room_ns() > worst) continue;
-    state_room_ns = room_ns();
+    if (!Draw(next.choices, latest) || sketch_.highest_bytes() > target_) continue;
+    // There is no more room than the loads leave.
+    const Nanoseconds within = worst + room_ns(sketch_.highest_bytes());
+    TimeDrawn(next.choices, &next.worth, within, roughly);
+    if (next.worth.time_ns > within) continue;
+    const Nanoseconds next_room_ns = room_ns(estimator_.highest_bytes());
+    if (next.worth.time_ns - next_room_ns > worst) continue;
+    state_room_ns = next_room_ns;
     std::swap(*state, next);
     KeepUseless(&state->choices);
     sketch_.ListNeeds(&needs_);

@@ -72,10 +72,13 @@ bool JointSearch::IsWithinHost(const Choices& choices) const {
   return left >= 0;
 }
 
-bool JointSearch::Weigh(const Choices& choices, Worth* worth, Nanoseconds below_ns) {
+bool JointSearch::Draw(const Choices& choices, Nanoseconds below_ns) {
   ++evaluations_;
-  if (!IsWithinHost(choices)) return false;
-  if (!sketch_.Draw(choices, below_ns - base_ns_)) return false;
+  return IsWithinHost(choices) && sketch_.Draw(choices, below_ns - base_ns_);
+}
+
+bool JointSearch::Weigh(const Choices& choices, Worth* worth, Nanoseconds below_ns) {
+  if (!Draw(choices, below_ns)) return false;
   worth->excess = sketch_.highest_bytes() <= target_ ? 0 : sketch_.ExcessOver(target_);
   worth->replay_ns = sketch_.replay_ns();
   worth->time_ns = Worth::kNoTime;
@@ -84,16 +87,21 @@ bool JointSearch::Weigh(const Choices& choices, Worth* worth, Nanoseconds below_
 
 bool JointSearch::Time(const Choices& choices, Worth* worth, Nanoseconds below_ns, bool roughly) {
   if (!Weigh(choices, worth, below_ns)) return false;
-  if (worth->excess > 0) return true;
-  if (roughly) {
-    worth->time_ns =
-        estimator_.Run(sketch_.script(), machine_, target_, choices.prefetch, below_ns);
-    useless_.clear();
-    for (const std::size_t e : estimator_.useless()) useless_.push_back(sketch_.exit_gaps()[e]);
-    return true;
-  }
-  worth->time_ns = Rehearse(choices.prefetch);
+  if (worth->excess <= 0) TimeDrawn(choices, worth, below_ns, roughly);
   return true;
+}
+
+void JointSearch::TimeDrawn(const Choices& choices, Worth* worth, Nanoseconds below_ns,
+                            bool roughly) {
+  worth->excess = 0;
+  worth->replay_ns = sketch_.replay_ns();
+  if (!roughly) {
+    worth->time_ns = Rehearse(choices.prefetch);
+    return;
+  }
+  worth->time_ns = estimator_.Run(sketch_.script(), machine_, target_, choices.prefetch, below_ns);
+  useless_.clear();
+  for (const std::size_t e : estimator_.useless()) useless_.push_back(sketch_.exit_gaps()[e]);
 }
 
 void JointSearch::KeepUseless(Choices* choices) const {

@@ -66,6 +66,10 @@ class JointSearch {
   /// than to see that it takes longer than `below_ns`.
   bool Time(const Choices& choices, Worth* worth, Nanoseconds below_ns = Worth::kNoTime,
             bool roughly = false);
+  // The parts of these:
+  bool Draw(const Choices& choices, Nanoseconds below_ns);
+  /// REQUIRES: the choices are drawn, and within the target.
+  void TimeDrawn(const Choices& choices, Worth* worth, Nanoseconds below_ns, bool roughly);
 
   /// Drops gaps, cheapest bytes first, until the load is within the target; swaps where drops
   /// cannot help. By `area`, a gap's bytes count as often as there are ops above the target in it.
