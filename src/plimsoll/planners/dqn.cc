@@ -13,7 +13,7 @@
 //     how often a random action may be a removal.
 //   - Every kFollowEvery-th episode follows the best one so far, but for a few random actions: what
 //     lies close to good plans is worth knowing, and neither chance nor the network leads there
-//     often. With weights to begin with, all do that are not without random actions.
+//     often. With weights to begin with, two of three do.
 //   - Steps are those of Adam; what is fitted is a batch of kBatch for every kStepsPerUpdate
 //     actions, or fewer in a large graph, where episodes are long and few.
 //   - Where the plan of an episode cannot be placed under the limit, the load is held to a little
@@ -51,7 +51,8 @@ constexpr float kLongestGradient = 10;
 constexpr double kTunedShare = 0.08;
 constexpr std::int64_t kGreedyEvery = 5;
 constexpr std::int64_t kFollowEvery = 2;
-constexpr double kMostSlips = 4;  // Random actions in an episode that follows another.
+constexpr std::int64_t kTunedEvery = 3;  // With weights to begin with: does not follow.
+constexpr double kMostSlips = 4;         // Random actions in an episode that follows another.
 constexpr int kDraws = 8;
 constexpr std::int64_t kLeastEpisodes = 12;
 /// Of the budget: how long there may be episodes, if none has found what fits.
@@ -130,8 +131,8 @@ class Trainer {
     const bool greedy = episodes_ % kGreedyEvery == 0 || (tuned_ && episodes_ == 1);
     double share = greedy ? 0 : (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
     const double taste = Uniform();
-    const bool follows =
-        !greedy && (tuned_ || episodes_ % kFollowEvery == 0) && !best_actions_.empty();
+    const bool in_turn = tuned_ ? episodes_ % kTunedEvery != 0 : episodes_ % kFollowEvery == 0;
+    const bool follows = !greedy && in_turn && !best_actions_.empty();
     if (follows) share = kMostSlips * Uniform() / static_cast<double>(best_actions_.size());
     actions_.clear();
     ahead_ = 0;

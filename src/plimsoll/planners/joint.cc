@@ -104,6 +104,9 @@ Attempt Joint::Run() {
   }
   if (!made_) TakeChain();
   if (!made_) {
+    if (std::optional<Attempt> first = MakeAtOnce(question_)) Take(std::move(*first));
+  }
+  if (!made_) {
     Attempt smallest = MakeSmallest(question_);
     if (!Take(smallest) && !TakeAnyRival()) return smallest;
   }

@@ -36,14 +36,6 @@ int HalvingsFor(const plan::Problem& problem) {
   return problem.ops.size() > kLongOps ? kHalvingsIfLong : kHalvings;
 }
 
-/// In a short iteration, whatever `joint` has; in others, only what it has at once.
-std::optional<Attempt> AskJoint(const Question& question) {
-  if (question.problem.ops.size() > kShortOps) return PlanJointBriefly(question);
-  Attempt attempt = PlanJoint(question);
-  if (attempt.plan() == nullptr) return std::nullopt;
-  return attempt;
-}
-
 }  // namespace
 
 Attempt MakeSmallest(const Question& question) {
@@ -70,22 +62,28 @@ Bytes SmallestBySwapping(const plan::Problem& problem, const plan::Machine& mach
   return attempt.plan()->footprint_bytes;
 }
 
+std::optional<Attempt> MakeAtOnce(const Question& question) {
+  PlannerOptions options = question.options;
+  options.evaluations = 1;
+  options.on_progress = {};
+  const Question at_once{question.problem, question.machine, options};
+  if (question.problem.ops.size() > kShortOps) return PlanJointBriefly(at_once);
+  if (question.options.evaluations == 1) return std::nullopt;
+  Attempt attempt = PlanJoint(at_once);
+  if (attempt.plan() == nullptr) return std::nullopt;
+  return attempt;
+}
+
 Bytes SmallestLimit(const plan::Problem& problem, const plan::Machine& machine,
                     const PlannerOptions& options) {
   Bytes high = SmallestBySwapping(problem, machine, options);
   Bytes low = LargestOpBytes(problem) - 1;
-  PlannerOptions first = options;
-  first.host_limit_bytes = kMaxBytes;
-  first.evaluations = 1;
-  first.on_progress = {};
+  PlannerOptions tried = options;
+  tried.host_limit_bytes = kMaxBytes;
   for (int k = 0; k < HalvingsFor(problem) && high - low > high / kFine; ++k) {
     if (options.stop && options.stop()) break;
-    first.limit_bytes = low + (high - low) / 2;
-    if (const auto attempt = AskJoint({problem, machine, first})) {
-      high = attempt->plan()->footprint_bytes;
-    } else {
-      low = first.limit_bytes;
-    }
+    tried.limit_bytes = low + (high - low) / 2;
+    (MakeAtOnce({problem, machine, tried}) ? high : low) = tried.limit_bytes;
   }
   return high;
 }

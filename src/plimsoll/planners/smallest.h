@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "plimsoll/planners/planner.h"
 
 /// How far down limits go at which there is a plan at all.
@@ -14,10 +16,15 @@ Attempt MakeSmallest(const Question& question);
 Bytes SmallestBySwapping(const plan::Problem& problem, const plan::Machine& machine,
                          const PlannerOptions& options);
 
-/// Returns the smallest limit at which a plan was found: by swapping, or below that by `joint`,
-/// which also recomputes. Looks between what the largest op needs by itself, which no plan can do
-/// without, and what swapping reaches, by halves, with a first plan each: `joint` may well find
-/// something a little lower if it searches for long. Equal questions have equal answers.
+/// Makes the plan that `joint` has at once: in a short iteration a first one by all that it tries,
+/// in others of the start that gets lowest. Nothing if there is none, or if no more than that was
+/// asked for. Equal questions have equal answers, whatever the budget is.
+std::optional<Attempt> MakeAtOnce(const Question& question);
+
+/// Returns the smallest limit at which a plan was found: by swapping, or below that at once by
+/// `joint`, which also recomputes; so `joint` has a plan there. Looks, by halves, between what
+/// swapping reaches and what the largest op needs by itself, which no plan can do without. A long
+/// search may find something a little lower. Equal questions have equal answers.
 ///
 ///      largest op                       SmallestLimit()   by swapping
 ///     ─────┼──────────────── ? ───────────────┼──────────────┼──────── limits

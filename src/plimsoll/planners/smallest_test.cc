@@ -23,14 +23,16 @@ plan::Problem ReadProblem(const std::string& name) {
 }
 
 TEST(SmallestTest, JointHasAPlanAtTheSmallestLimit) {
-  const plan::Problem problem = ReadProblem("vgg11_cifar_b100");
-  PlannerOptions options;
-  options.limit_bytes = SmallestLimit(problem, Link(), options);
-  options.evaluations = 1;
-  const Outcome outcome = MakePlan(*FindPlanner("joint"), problem, Link(), options);
-  ASSERT_TRUE(outcome.plan);
-  EXPECT_LE(outcome.plan->footprint_bytes, options.limit_bytes);
-  EXPECT_TRUE(plan::CheckPlan(*outcome.plan).empty());
+  for (const char* name : {"vgg11_cifar_b100", "unet_b8_256", "resnet18_b100"}) {
+    const plan::Problem problem = ReadProblem(name);
+    PlannerOptions options;
+    options.limit_bytes = SmallestLimit(problem, Link(), options);
+    options.evaluations = 50;
+    const Outcome outcome = MakePlan(*FindPlanner("joint"), problem, Link(), options);
+    ASSERT_TRUE(outcome.plan) << name;
+    EXPECT_LE(outcome.plan->footprint_bytes, options.limit_bytes) << name;
+    EXPECT_TRUE(plan::CheckPlan(*outcome.plan).empty()) << name;
+  }
 }
 
 TEST(SmallestTest, RecomputationGoesBelowWhatSwappingReaches) {
