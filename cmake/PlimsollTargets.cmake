@@ -11,11 +11,15 @@ if(PLIMSOLL_SANITIZER)
   target_link_options(plimsoll_build_flags INTERFACE -fsanitize=${PLIMSOLL_SANITIZER})
 endif()
 
-# plimsoll_library(<folder> SOURCES ... [PUBLIC ...] [PRIVATE ...] [TESTS ...] [LABEL ...])
+# plimsoll_library(<folder> SOURCES ... [PUBLIC ...] [PRIVATE ...] [TESTS ...] [TESTS_APART ...]
+#                  [TEST_LIBRARIES ...] [LABEL ...])
 # The library of one folder under src/plimsoll, and its tests: TESTS lists x_test.cc files, each a
-# test program of its own, with that label.
+# test program of its own, with that label. With PLIMSOLL_JOIN_TESTS those that need no device are
+# one program, <folder>_tests, compiled a few files at a time; those of TESTS_APART, whose helpers
+# have names that others' have, one by one.
 function(plimsoll_library folder)
-  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;PUBLIC;PRIVATE;TESTS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;PUBLIC;PRIVATE;TESTS;TESTS_APART;TEST_LIBRARIES"
+    ${ARGN})
   set(target plimsoll_${folder})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(plimsoll::${folder} ALIAS ${target})
@@ -36,9 +40,15 @@ function(plimsoll_library folder)
     endif()
   endif()
   if(PLIMSOLL_BUILD_TESTS)
-    foreach(test IN LISTS ARG_TESTS)
-      plimsoll_test(${test} LIBRARIES ${target} LABEL "${ARG_LABEL}")
-    endforeach()
+    if(PLIMSOLL_JOIN_TESTS AND NOT ARG_LABEL)
+      plimsoll_test_program(${folder}_tests SOURCES ${ARG_TESTS} ${ARG_TESTS_APART}
+        LIBRARIES ${target} ${ARG_TEST_LIBRARIES})
+      set_source_files_properties(${ARG_TESTS_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    else()
+      foreach(test IN LISTS ARG_TESTS ARG_TESTS_APART)
+        plimsoll_test(${test} LIBRARIES ${target} ${ARG_TEST_LIBRARIES} LABEL "${ARG_LABEL}")
+      endforeach()
+    endif()
   endif()
 endfunction()
 
@@ -72,12 +82,21 @@ endfunction()
 
 # plimsoll_test(<x_test.cc> LIBRARIES ... [LABEL unit|slow|cuda])
 function(plimsoll_test source)
-  cmake_parse_arguments(ARG "" "LABEL" "LIBRARIES" ${ARGN})
+  cmake_path(GET source STEM name)
+  plimsoll_test_program(${name} SOURCES ${source} ${ARGN})
+endfunction()
+
+# plimsoll_test_program(<name> SOURCES ... LIBRARIES ... [LABEL unit|slow|cuda])
+# With PLIMSOLL_JOIN_TESTS, sources are compiled a few at a time: what they have in common is compiled
+# once for them.
+function(plimsoll_test_program name)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
-  cmake_path(GET source STEM name)
-  add_executable(${name} ${source})
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${PLIMSOLL_JOIN_TESTS}
+                                           UNITY_BUILD_BATCH_SIZE 6)
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} plimsoll_build_flags fmt::fmt
     GTest::gmock GTest::gtest_main rapidcheck)
   target_compile_definitions(${name} PRIVATE PLIMSOLL_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
