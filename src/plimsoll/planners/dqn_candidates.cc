@@ -15,8 +15,9 @@ constexpr double kCandidateShare = 0.85;
 /// Variables smaller than this part of the peak load are not candidates, if what is left can bring
 /// the load under the other part of the limit.
 constexpr double kLargeShare = 0.01;
-/// The same if variables can only be swapped: then the link must be busy from the first layers on.
-constexpr double kLargeShareOfSwaps = 0.004;
+/// The same if variables can only be swapped: then the link must be busy from the first layers on,
+/// and what is small fills it where nothing else would.
+constexpr double kLargeShareOfSwaps = 0.001;
 constexpr double kEnoughShare = 0.85;
 /// A gap is not swapped if it is shorter than this part of its copies.
 constexpr double kLeastAbsence = 0.25;
