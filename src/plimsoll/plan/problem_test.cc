@@ -327,6 +327,16 @@ TEST(ProblemTest, WhatTheTraceSaysOfItsOpsComesBeforeTheTable) {
   EXPECT_EQ(problem.ops[3].traits, OpTraits()) << "nobody knows it";
 }
 
+TEST(ProblemTest, AnOpWithFewerOperandsThanItsStateRunsOnce) {
+  const Problem problem = MakeProblem(
+      Parse("p 1 8\np 2 8\np 3 8\np 4 8\np 5 8\nm 6 8\nx 1 F cudnn_batch_norm 1,2,3,4,5 6\n"
+            "x 1 F cudnn_batch_norm 1,4,5 6\nf 6\n"));
+  ASSERT_EQ(problem.ops.size(), 2U);
+  EXPECT_EQ(problem.ops[0].traits, (OpTraits{true, false, 0b11000}));
+  EXPECT_EQ(problem.ops[0].write_count, 3);
+  EXPECT_EQ(problem.ops[1].traits, OpTraits());
+}
+
 TEST(ProblemTest, TakesTheSmallestTimeOfEachOp) {
   const trace::Trace trace = trace::GenerateTrace({.iterations = 6});
   const Problem problem = MakeProblem(trace);
