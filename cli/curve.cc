@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/curve.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -34,8 +35,13 @@ CurveAnswers AskCurve(const PlanInput& input, const std::vector<Bytes>& limits,
   for (const planners::Planner* planner : chosen) answers.planners.emplace_back(planner->name);
   answers.rows = AskAll(input, limits, chosen, interrupt);
   AddBounds(input, &answers);
+  // Rows of what does not fit know it already.
+  const auto misfit = std::find_if(answers.rows.begin(), answers.rows.end(),
+                                   [](const PlanRow& row) { return !row.fits; });
   answers.smallest_limit_bytes =
-      planners::SmallestLimit(input.problem, input.machine, input.options);
+      misfit != answers.rows.end()
+          ? misfit->smallest_limit_bytes
+          : planners::SmallestLimit(input.problem, input.machine, input.options);
   for (const PlanRow& row : answers.rows) {
     if (!row.fits) continue;
     answers.smallest_limit_bytes = std::min(answers.smallest_limit_bytes, row.footprint_bytes);

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::size_t kShortOps = 500;
 /// How often what lies between is halved, and in long iterations, where a plan takes seconds.
-constexpr int kHalvings = 6;
+constexpr int kHalvings = 4;
 constexpr int kHalvingsIfLong = 2;
 constexpr std::size_t kLongOps = 5'000;
 /// In iterations longer than this, nothing is tried.
 constexpr std::size_t kMostOps = 50'000;
 /// One part in so many of a limit that is not worth another plan.
-constexpr Bytes kFine = 200;
+constexpr Bytes kFine = 100;
 
 /// What no plan can do without: one op, by itself.
 Bytes LargestOpBytes(const plan::Problem& problem) {
