@@ -14,12 +14,13 @@
 namespace plimsoll::planners {
 namespace {
 
+/// In iterations no longer than this, all that `joint` tries for a first plan takes a second.
 constexpr std::size_t kShortOps = 500;
 /// How often what lies between is halved, and in long iterations, where a plan takes seconds.
 constexpr int kHalvings = 4;
 constexpr int kHalvingsIfLong = 2;
 constexpr std::size_t kLongOps = 5'000;
-/// In iterations longer than this, nothing is tried.
+/// In iterations longer than this, nothing is tried: one start may take minutes.
 constexpr std::size_t kMostOps = 50'000;
 /// One part in so many of a limit that is not worth another plan.
 constexpr Bytes kFine = 100;
@@ -63,6 +64,7 @@ Bytes SmallestBySwapping(const plan::Problem& problem, const plan::Machine& mach
 }
 
 std::optional<Attempt> MakeAtOnce(const Question& question) {
+  if (question.problem.ops.size() > kMostOps) return std::nullopt;
   PlannerOptions options = question.options;
   options.evaluations = 1;
   options.on_progress = {};

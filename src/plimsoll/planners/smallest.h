@@ -17,8 +17,9 @@ Bytes SmallestBySwapping(const plan::Problem& problem, const plan::Machine& mach
                          const PlannerOptions& options);
 
 /// Makes the plan that `joint` has at once: in a short iteration a first one by all that it tries,
-/// in others of the start that gets lowest. Nothing if there is none, or if no more than that was
-/// asked for. Equal questions have equal answers, whatever the budget is.
+/// in others of the start that gets lowest. Nothing if there is none, if no more than that was
+/// asked for, or in iterations of more than 50,000 ops. Equal questions have equal answers,
+/// whatever the budget is.
 std::optional<Attempt> MakeAtOnce(const Question& question);
 
 /// Returns the smallest limit at which a plan was found: by swapping, or below that at once by
