@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -214,6 +215,10 @@ int Run(const std::vector<std::string_view>& arguments) {
   std::erase_if(cases, [&](const Case& item) {
     return !names.empty() && std::find(names.begin(), names.end(), item.model) == names.end();
   });
+  if (cases.empty() || !(seconds > 0)) {
+    fmt::print(stderr, "usage: layrub [--total | --relu] [--seconds S] [MODEL...]\n");
+    return 2;
+  }
   if (total) {
     PrintTotals(cases);
   } else if (relu) {
@@ -227,4 +232,11 @@ int Run(const std::vector<std::string_view>& arguments) {
 }  // namespace
 }  // namespace plimsoll
 
-int main(int argc, char** argv) { return plimsoll::Run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  try {
+    return plimsoll::Run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "layrub: {}\n", error.what());
+    return 4;
+  }
+}

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -168,6 +169,7 @@ int Main(int argc, char** argv) {
   Budget budget;
   bool reduction = false;
   bool tightest = false;
+  bool known = true;  // Whether all options are.
   std::vector<std::string> paths;
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--seconds" && i + 1 < argc) {
@@ -180,11 +182,13 @@ int Main(int argc, char** argv) {
       reduction = true;
     } else if (std::string_view(argv[i]) == "--tightest") {
       tightest = true;
+    } else if (std::string_view(argv[i]).starts_with("--")) {
+      known = false;
     } else {
       paths.emplace_back(argv[i]);
     }
   }
-  if (paths.empty() || !(budget.seconds > 0)) {
+  if (!known || paths.empty() || !(budget.seconds > 0)) {
     fmt::print(stderr,
                "usage: limits [--reduction | --tightest] [--seconds S] [--evaluations N] "
                "[--threads N] TRACE...\n");
@@ -216,4 +220,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace plimsoll
 
-int main(int argc, char** argv) { return plimsoll::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return plimsoll::Main(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "limits: {}\n", error.what());
+    return 4;
+  }
+}

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -130,18 +131,21 @@ int Main(int argc, char** argv) {
   double seconds = 2;
   std::string link = "h200";
   std::vector<std::string> paths;
+  bool known = true;  // Whether all options are.
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--seconds" && i + 1 < argc) {
       seconds = std::atof(argv[++i]);
     } else if (argument == "--link" && i + 1 < argc) {
       link = argv[++i];
+    } else if (argument.starts_with("--")) {
+      known = false;
     } else {
       paths.emplace_back(argument);
     }
   }
   const std::optional<plan::Machine> machine = plan::FindMachine(link);
-  if (paths.empty() || !(seconds > 0) || !machine) {
+  if (!known || paths.empty() || !(seconds > 0) || !machine) {
     fmt::print(stderr, "usage: recompute_baselines [--seconds S] [--link NAME] TRACE...\n");
     return 2;
   }
@@ -161,4 +165,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace plimsoll::recompute_baselines
 
-int main(int argc, char** argv) { return plimsoll::recompute_baselines::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return plimsoll::recompute_baselines::Main(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "recompute_baselines: {}\n", error.what());
+    return 4;
+  }
+}
