@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct CalibrateOptions {
   DeviceSettings device;
   std::optional<std::string> output;
   bool json = false;
@@ -60,7 +60,7 @@ void PrintForPeople(const TrainingDevice& device, const exec::Interference& inte
       interference.compute_slowdown, interference.out_slowdown, interference.in_slowdown);
 }
 
-ExitCode Run(const Options& options) {
+ExitCode Run(const CalibrateOptions& options) {
   DeviceSettings settings = options.device;
   settings.measures_costs = true;
   TrainingDevice device = OpenTrainingDevice(settings);  // Measures the link.
@@ -90,7 +90,7 @@ ExitCode Run(const Options& options) {
 void AddCalibrateCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand(
       "calibrate", "Measure the link between a device and the host, for planners");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   AddDeviceSettings(command, &options->device);
   for (const char* other : {"--link", "--reproducible", "--no-tf32"}) {
     command->remove_option(command->get_option(other));

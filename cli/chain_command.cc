@@ -32,7 +32,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ChainOptions {
   std::vector<std::string> files;
   std::string limits = "20";
   std::string planners = "all";
@@ -79,7 +79,7 @@ std::vector<std::string> SplitCommas(const std::string& text) {
 }
 
 /// "20" for so many limits from the smallest to the peak, or a list such as "80%,4GiB".
-std::vector<Bytes> ParseLimits(const std::string& text, const chain::Model& model) {
+std::vector<Bytes> ParseChainLimits(const std::string& text, const chain::Model& model) {
   const Bytes span = std::max<Bytes>(0, model.peak_bytes - model.smallest_limit_bytes);
   std::vector<Bytes> limits;
   if (const std::optional<std::int64_t> count = ParseInteger(text)) {
@@ -113,7 +113,7 @@ std::vector<Bytes> ParseLimits(const std::string& text, const chain::Model& mode
   return limits;
 }
 
-std::vector<const chain::Planner*> ParsePlanners(const std::string& text) {
+std::vector<const chain::Planner*> ParseChainPlanners(const std::string& text) {
   std::vector<const chain::Planner*> planners;
   if (text == "all") {
     for (const chain::Planner& planner : chain::Planners()) planners.push_back(&planner);
@@ -135,7 +135,7 @@ std::vector<const chain::Planner*> ParsePlanners(const std::string& text) {
 constexpr std::int64_t kSlowestBandwidth = 1000;
 
 /// "12.2GB/s", or bytes per second. Without the option, what was measured with the chain.
-std::int64_t SelectBandwidth(const Options& options, const chain::Chain& chain,
+std::int64_t SelectBandwidth(const ChainOptions& options, const chain::Chain& chain,
                              const std::string& file) {
   if (options.bandwidth.empty()) {
     if (chain.bandwidth_bytes_per_s > 0) return chain.bandwidth_bytes_per_s;
@@ -155,7 +155,7 @@ std::int64_t SelectBandwidth(const Options& options, const chain::Chain& chain,
   return *bandwidth;
 }
 
-Row Ask(const chain::Planner& planner, const chain::Question& question, const Options& options,
+Row Ask(const chain::Planner& planner, const chain::Question& question, const ChainOptions& options,
         const Row& common) {
   Row row = common;
   row.planner = planner.name;
@@ -199,7 +199,7 @@ void ShowProgress(const std::string& what) {
 
 /// All rows of one file, or those before it was interrupted, and on stderr which of its limits
 /// nothing can meet.
-std::vector<Row> AskAll(const std::string& file, const Options& options,
+std::vector<Row> AskAll(const std::string& file, const ChainOptions& options,
                         const std::vector<const chain::Planner*>& planners,
                         const Interrupt& interrupt) {
   chain::Chain chain = chain::ReadChain(file);
@@ -218,7 +218,7 @@ std::vector<Row> AskAll(const std::string& file, const Options& options,
   common.smallest_limit_op = chain::OpName(chain, model.smallest_limit_op);
   common.unlimited_ns = model.compute_ns;
   std::vector<Row> rows;
-  for (const Bytes limit : ParseLimits(options.limits, model)) {
+  for (const Bytes limit : ParseChainLimits(options.limits, model)) {
     common.limit_bytes = limit;
     bool fits = false;
     for (const chain::Planner* planner : planners) {
@@ -336,7 +336,7 @@ void PrintTable(const std::vector<Row>& rows) {
 }
 
 /// Writes the chain as a trace of three iterations, which `plimsoll compare` and others read.
-void WriteAsTrace(const Options& options) {
+void WriteAsTrace(const ChainOptions& options) {
   if (options.files.size() != 1) {
     throw CLI::ValidationError("--trace-out", "takes one chain");
   }
@@ -346,8 +346,8 @@ void WriteAsTrace(const Options& options) {
   trace::WriteTrace(chain::ToTrace(chain), options.trace_out);
 }
 
-ExitCode Run(const Options& options) {
-  const std::vector<const chain::Planner*> planners = ParsePlanners(options.planners);
+ExitCode Run(const ChainOptions& options) {
+  const std::vector<const chain::Planner*> planners = ParseChainPlanners(options.planners);
   if (!options.trace_out.empty()) {
     WriteAsTrace(options);
     return ExitCode::kDone;
@@ -386,7 +386,7 @@ ExitCode Run(const Options& options) {
 void AddChainCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand(
       "chain", "Offload or recompute the activations of a chain of stages under a limit");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ChainOptions>();
   command->add_option("FILE", options->files, "Chains as JSON")->required();
   CLI::Option* limits =
       command

@@ -13,9 +13,8 @@
 namespace plimsoll::cli {
 namespace {
 
-using Options = ComparisonSettings;
-
-void Print(const Options& options, const std::vector<PlanRow>& rows, const std::string& link) {
+void Print(const ComparisonSettings& options, const std::vector<PlanRow>& rows,
+           const std::string& link) {
   if (options.json) {
     auto json = nlohmann::ordered_json::array();
     for (const PlanRow& row : rows) json.push_back(ToJson(row));
@@ -27,7 +26,7 @@ void Print(const Options& options, const std::vector<PlanRow>& rows, const std::
   }
 }
 
-ExitCode Run(const Options& options) {
+ExitCode RunCompare(const ComparisonSettings& options) {
   const Interrupt interrupt;
   const std::vector<const planners::Planner*> chosen =
       ParsePlanners("--planners", options.planners);
@@ -44,11 +43,11 @@ ExitCode Run(const Options& options) {
 
 void AddCompareCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("compare", "Compare planners under memory limits");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ComparisonSettings>();
   options->limits = "80%,60%,50%";
   options->planners = "all";
   AddComparisonSettings(command, "Print an array of rows", options.get());
-  command->callback([options, &exit_code] { exit_code = Run(*options); });
+  command->callback([options, &exit_code] { exit_code = RunCompare(*options); });
 }
 
 }  // namespace plimsoll::cli

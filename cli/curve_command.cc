@@ -20,8 +20,6 @@
 namespace plimsoll::cli {
 namespace {
 
-using Options = ComparisonSettings;
-
 nlohmann::ordered_json ToJson(const CurveAnswers& answers) {
   auto rows = nlohmann::ordered_json::array();
   for (const PlanRow& row : answers.rows) rows.push_back(ToJson(row));
@@ -67,7 +65,7 @@ void PrintForPeople(const CurveAnswers& answers, const std::string& link) {
   fmt::print("{}\n{}", ToTable(answers).Render(), report::DrawCurves(ToChart(answers), {}));
 }
 
-ExitCode Run(const Options& options) {
+ExitCode RunCurve(const ComparisonSettings& options) {
   const Interrupt interrupt;
   const std::vector<const planners::Planner*> chosen =
       ParsePlanners("--planners", options.planners);
@@ -90,12 +88,12 @@ ExitCode Run(const Options& options) {
 
 void AddCurveCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("curve", "Show what memory limits cost, by planner");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ComparisonSettings>();
   options->plan.budget_seconds = 1;
   options->limits = "90%,80%,70%,60%,50%,40%,30%,20%";
   options->planners = "joint,autoswap-swdoa,vdnn-all";
   AddComparisonSettings(command, "Print rows, bounds and the smallest limit", options.get());
-  command->callback([options, &exit_code] { exit_code = Run(*options); });
+  command->callback([options, &exit_code] { exit_code = RunCurve(*options); });
 }
 
 }  // namespace plimsoll::cli

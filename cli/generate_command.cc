@@ -15,7 +15,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   std::string output = "-";
   trace::GenerateOptions network;
   std::string scale = "1MiB";
@@ -31,7 +31,7 @@ void Write(const std::string& path, const std::string& text) {
   }
 }
 
-void AddNetwork(CLI::App* command, const std::shared_ptr<Options>& options) {
+void AddNetwork(CLI::App* command, const std::shared_ptr<GenerateOptions>& options) {
   CLI::App* network =
       command->add_subcommand("network", "A trace of training a made-up network (docs/formats.md)");
   trace::GenerateOptions& o = options->network;
@@ -68,7 +68,7 @@ void AddNetwork(CLI::App* command, const std::shared_ptr<Options>& options) {
   });
 }
 
-void AddStack(CLI::App* command, const std::shared_ptr<Options>& options) {
+void AddStack(CLI::App* command, const std::shared_ptr<GenerateOptions>& options) {
   CLI::App* stack = command->add_subcommand(
       "stack", "A placement problem of stack-like buffers with a fixed peak load (CSV)");
   place::StackOptions& o = options->stack;
@@ -101,7 +101,7 @@ void AddGenerateCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command =
       app.add_subcommand("generate", "Make synthetic traces and placement problems");
   command->require_subcommand(1);
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   AddNetwork(command, options);
   AddStack(command, options);
   command->callback([&exit_code] { exit_code = ExitCode::kDone; });

@@ -5,6 +5,7 @@
 
 #include <CLI/Error.hpp>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
@@ -73,6 +74,13 @@ plan::Problem SelectIteration(const trace::Trace& trace, const std::string& path
                                     ? trace.iteration_marks[k + 1]
                                     : static_cast<trace::EventIndex>(trace.events.size());
   return plan::TakeStretch(trace, trace.iteration_marks[k], end);
+}
+
+void CheckWritable(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(path).parent_path();
+  if (fs::is_directory(path)) throw FileError(path, "write", EISDIR);
+  if (!folder.empty() && !fs::is_directory(folder)) throw FileError(path, "write", ENOENT);
 }
 
 Bytes ParseSizeOption(const std::string& option, const std::string& text) {

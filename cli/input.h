@@ -28,6 +28,9 @@ trace::Trace ReadAnyTrace(const std::string& path);
 plan::Problem SelectIteration(const trace::Trace& trace, const std::string& path,
                               std::optional<std::int64_t> iteration);
 
+/// Finds out before a long search what can be known about writing its result. Throws a FileError.
+void CheckWritable(const std::string& path);
+
 /// Reads a size such as 512MiB from the command line, or throws CLI::ValidationError.
 Bytes ParseSizeOption(const std::string& option, const std::string& text);
 

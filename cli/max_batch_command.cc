@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct MaxBatchOptions {
   PlanSettings plan;
   std::string limit;
   std::string planner = "joint";
@@ -51,7 +51,7 @@ double PerSecond(std::int64_t batch, Nanoseconds iteration_ns) {
 /// Answers for one model under one limit; every batch is planned from its shapes.
 class Finder {
  public:
-  Finder(const Options& options, Bytes limit_bytes)
+  Finder(const MaxBatchOptions& options, Bytes limit_bytes)
       : options_(options), limit_bytes_(limit_bytes), model_(ReadModel(options.plan.model)) {}
 
   /// Returns the largest batch that the planner fits under the limit.
@@ -103,14 +103,14 @@ class Finder {
     return {batch, PerSecond(batch, answer.row.iteration_ns), answer.row.footprint_bytes};
   }
 
-  const Options& options_;
+  const MaxBatchOptions& options_;
   const Bytes limit_bytes_;
   const ModelInput model_;
   const Interrupt interrupt_;
 };
 
 /// Says that nothing fits, and from where on something does.
-ExitCode Refuse(const Options& options, Bytes limit_bytes, Finder* finder) {
+ExitCode Refuse(const MaxBatchOptions& options, Bytes limit_bytes, Finder* finder) {
   const Bytes smallest = finder->SmallestLimit();
   if (options.json) {
     PrintJson({{"model", finder->model().name},
@@ -132,7 +132,7 @@ struct Answers {
   std::optional<TrainedSteps> trained;
 };
 
-void PrintAnswers(const Options& options, const std::string& model, Bytes limit_bytes,
+void PrintAnswers(const MaxBatchOptions& options, const std::string& model, Bytes limit_bytes,
                   const Answers& answers) {
   if (options.json) {
     Json json = {{"model", model},
@@ -169,7 +169,7 @@ void PrintAnswers(const Options& options, const std::string& model, Bytes limit_
   }
 }
 
-ExitCode Run(Options options) {
+ExitCode Run(MaxBatchOptions options) {
   const planners::Planner& planner = ParsePlanner("--planner", options.planner);
   const Bytes limit_bytes = ParseSizeOption("--limit", options.limit);
   std::optional<TrainingDevice> host;
@@ -199,7 +199,7 @@ ExitCode Run(Options options) {
 void AddMaxBatchCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command =
       app.add_subcommand("maxbatch", "Find the largest batch that trains under a memory limit");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MaxBatchOptions>();
   AddModelSettings(command, "--model", &options->plan.model);
   command->remove_option(command->get_option("--batch"));
   AddSpeedOption(command, &options->plan.speed);

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ModelsOptions {
   std::vector<std::string> names;
   std::int64_t batch = 0;
   std::string precision = "fp32";
@@ -102,7 +102,7 @@ void PrintRows(const std::vector<ModelRow>& rows) {
   fmt::print("{}", table.Render());
 }
 
-ExitCode Run(const Options& options) {
+ExitCode Run(const ModelsOptions& options) {
   std::vector<ModelRow> rows;
   const nn::Precision precision = ParsePrecision(options.precision);
   for (const std::string& name : options.names) {
@@ -131,7 +131,7 @@ ExitCode Run(const Options& options) {
 void AddModelsCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command =
       app.add_subcommand("models", "List the models by name, with what memory they take");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelsOptions>();
   command->add_option("NAME", options->names,
                       "Only these; families have any depth, such as resnet1517");
   command->add_option("--batch", options->batch, "Samples in a step; default the model's own")

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
@@ -22,7 +21,7 @@ namespace {
 
 constexpr const char* kAuto = "auto";
 
-struct Options {
+struct PlanOptions {
   PlanSettings settings;
   std::string limit;
   std::optional<std::string> max_overhead;
@@ -33,16 +32,8 @@ struct Options {
   bool json = false;
 };
 
-/// Finds out before a long search what can be known about writing its result.
-void CheckWritable(const std::string& path) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::path(path).parent_path();
-  if (fs::is_directory(path)) throw FileError(path, "write", EISDIR);
-  if (!folder.empty() && !fs::is_directory(folder)) throw FileError(path, "write", ENOENT);
-}
-
 /// Reads --max-overhead as a fraction; no overhead is the default.
-double ParseMaxOverhead(const Options& options) {
+double ParseMaxOverhead(const PlanOptions& options) {
   if (!options.max_overhead) return 0;
   if (options.limit != kAuto) {
     throw CLI::ValidationError("--max-overhead", "is for \"--limit auto\" only");
@@ -51,7 +42,7 @@ double ParseMaxOverhead(const Options& options) {
 }
 
 /// Refuses weights where nothing is learned, and files that would be written twice.
-void CheckWeights(const Options& options, const planners::Planner& planner) {
+void CheckWeights(const PlanOptions& options, const planners::Planner& planner) {
   const char* option = options.weights_in ? "--weights-in" : "--weights-out";
   if ((options.weights_in || options.weights_out) && !planner.learns) {
     std::string known;
@@ -83,7 +74,7 @@ std::optional<Answer> Ask(const std::string& limit, double max_overhead,
   return answer;
 }
 
-ExitCode Run(const Options& options) {
+ExitCode Run(const PlanOptions& options) {
   const Interrupt interrupt;
   const planners::Planner& planner = ParsePlanner("--planner", options.planner);
   const double max_overhead = ParseMaxOverhead(options);
@@ -122,7 +113,7 @@ ExitCode Run(const Options& options) {
 
 void AddPlanCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("plan", "Plan an iteration under a memory limit");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   AddPlanSettings(command, &options->settings);
   command
       ->add_option("--limit", options->limit,

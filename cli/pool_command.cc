@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kLongestBudget = 365.0 * 24 * 3600;
 
-struct Options {
+struct PoolOptions {
   std::string file;
   std::string planner = "tight";
   std::optional<std::string> capacity;
@@ -46,13 +46,13 @@ struct Options {
 };
 
 /// What is to be placed.
-struct Input {
+struct PoolInput {
   place::Problem problem;
   std::size_t variables = 0;
   Bytes peak_load_bytes = 0;
 };
 
-Bytes Alignment(const Options& options) {
+Bytes Alignment(const PoolOptions& options) {
   if (!options.alignment) return kDefaultAlignment;
   constexpr Bytes kLargest = Bytes{1} << 40;
   const Bytes alignment = ParseSizeOption("--alignment", *options.alignment);
@@ -62,8 +62,8 @@ Bytes Alignment(const Options& options) {
   return alignment;
 }
 
-Input ReadInput(const Options& options) {
-  Input input;
+PoolInput ReadInput(const PoolOptions& options) {
+  PoolInput input;
   if (DetectFormat(options.file) == FileFormat::kCsv) {
     if (options.iteration) {
       throw CLI::ValidationError("--iteration", "a placement problem has no iterations");
@@ -86,7 +86,7 @@ Input ReadInput(const Options& options) {
 }
 
 /// One planner's answer, judged.
-struct Answer {
+struct PoolAnswer {
   const place::Planner* planner = nullptr;
   place::Placement placement;
   double planning_seconds = 0;
@@ -120,9 +120,9 @@ class Progress {
   bool dirty_ = false;
 };
 
-Answer Ask(const place::Planner& planner, const Input& input, const Options& options,
-           Bytes capacity) {
-  Answer answer;
+PoolAnswer Ask(const place::Planner& planner, const PoolInput& input, const PoolOptions& options,
+               Bytes capacity) {
+  PoolAnswer answer;
   answer.planner = &planner;
   place::PlannerOptions planner_options;
   planner_options.capacity_bytes = capacity;
@@ -138,12 +138,12 @@ Answer Ask(const place::Planner& planner, const Input& input, const Options& opt
   return answer;
 }
 
-double Ratio(const Input& input, Bytes footprint) {
+double Ratio(const PoolInput& input, Bytes footprint) {
   if (input.peak_load_bytes == 0) return 1;
   return static_cast<double>(footprint) / static_cast<double>(input.peak_load_bytes);
 }
 
-Json ToJson(const Input& input, const Answer& answer, Bytes capacity) {
+Json ToJson(const PoolInput& input, const PoolAnswer& answer, Bytes capacity) {
   const place::Placement& placement = answer.placement;
   Json row = {{"planner", answer.planner->name},
               {"variables", input.variables},
@@ -160,13 +160,13 @@ Json ToJson(const Input& input, const Answer& answer, Bytes capacity) {
   return row;
 }
 
-void PrintTable(const Input& input, const std::vector<Answer>& answers) {
+void PrintPlacements(const PoolInput& input, const std::vector<PoolAnswer>& answers) {
   fmt::print("{} variables, peak load {} ({} bytes), lower bound {} bytes\n\n", input.variables,
              FormatBytes(input.peak_load_bytes), input.peak_load_bytes,
              answers.back().placement.lower_bound_bytes);
   report::Table table(
       {"planner", "footprint", "bytes", "ratio", "over the bound", "planning", "valid"});
-  for (const Answer& answer : answers) {
+  for (const PoolAnswer& answer : answers) {
     const place::Placement& placement = answer.placement;
     table.Add({std::string(answer.planner->name), FormatBytes(placement.footprint_bytes),
                fmt::format("{}", placement.footprint_bytes),
@@ -178,9 +178,9 @@ void PrintTable(const Input& input, const std::vector<Answer>& answers) {
   fmt::print("{}", table.Render());
 }
 
-std::vector<Answer> AskAll(const Input& input, const Options& options, Bytes capacity) {
+std::vector<PoolAnswer> AskAll(const PoolInput& input, const PoolOptions& options, Bytes capacity) {
   const bool all = options.planner == "all";
-  std::vector<Answer> answers;
+  std::vector<PoolAnswer> answers;
   const bool has_fixed =
       std::any_of(input.problem.buffers.begin(), input.problem.buffers.end(),
                   [](const place::Buffer& buffer) { return buffer.fixed_offset.has_value(); });
@@ -198,13 +198,13 @@ std::vector<Answer> AskAll(const Input& input, const Options& options, Bytes cap
   }
   // What one planner has proved holds for all.
   Bytes bound = 0;
-  for (const Answer& a : answers) bound = std::max(bound, a.placement.lower_bound_bytes);
-  for (Answer& a : answers) a.placement.lower_bound_bytes = bound;
+  for (const PoolAnswer& a : answers) bound = std::max(bound, a.placement.lower_bound_bytes);
+  for (PoolAnswer& a : answers) a.placement.lower_bound_bytes = bound;
   return answers;
 }
 
 /// Says on stderr why it does not fit.
-void ExplainMisfit(const Options& options, const Answer& answer, Bytes capacity) {
+void ExplainMisfit(const PoolOptions& options, const PoolAnswer& answer, Bytes capacity) {
   const place::Placement& placement = answer.placement;
   if (capacity < placement.lower_bound_bytes) {
     fmt::print(stderr,
@@ -220,7 +220,7 @@ void ExplainMisfit(const Options& options, const Answer& answer, Bytes capacity)
   }
 }
 
-ExitCode Run(const Options& options) {
+ExitCode Run(const PoolOptions& options) {
   if (options.planner != "all" && place::FindPlanner(options.planner) == nullptr) {
     throw CLI::ValidationError(
         "--planner", fmt::format("there is no planner \"{}\"; \"plimsoll planners\" lists them",
@@ -234,30 +234,30 @@ ExitCode Run(const Options& options) {
     throw CLI::ValidationError("--time-budget", "must be a number of seconds, up to a year");
   }
   const Bytes capacity = options.capacity ? ParseSizeOption("--capacity", *options.capacity) : -1;
-  const Input input = ReadInput(options);
-  const std::vector<Answer> answers = AskAll(input, options, capacity);
-  for (const Answer& answer : answers) {
+  const PoolInput input = ReadInput(options);
+  const std::vector<PoolAnswer> answers = AskAll(input, options, capacity);
+  for (const PoolAnswer& answer : answers) {
     if (answer.violations.empty()) continue;
     throw Error(fmt::format("the placement of {} is not valid, which is a bug: {}",
                             answer.planner->name, answer.violations.front().message));
   }
   // The output comes first: if it cannot be written, nothing is printed.
-  const Answer& last = answers.back();
+  const PoolAnswer& last = answers.back();
   if (options.output && last.fits) {
     WriteFileWhole(*options.output, place::FormatCsv(input.problem, &last.placement.offsets));
   }
   if (options.json) {
     Json rows = Json::array();
-    for (const Answer& answer : answers) rows.push_back(ToJson(input, answer, capacity));
+    for (const PoolAnswer& answer : answers) rows.push_back(ToJson(input, answer, capacity));
     fmt::print("{}\n", (options.planner == "all" ? rows : rows.front()).dump(2));
   } else {
-    PrintTable(input, answers);
+    PrintPlacements(input, answers);
     if (options.draw) {
       fmt::print("\nthe arena over time, by {}\n{}", last.planner->name,
                  report::DrawArena(input.problem, last.placement.offsets, {}));
     }
   }
-  if (std::any_of(answers.begin(), answers.end(), [](const Answer& a) { return a.fits; })) {
+  if (std::any_of(answers.begin(), answers.end(), [](const PoolAnswer& a) { return a.fits; })) {
     return ExitCode::kDone;
   }
   ExplainMisfit(options, last, capacity);
@@ -269,7 +269,7 @@ ExitCode Run(const Options& options) {
 void AddPoolCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command =
       app.add_subcommand("pool", "Place every variable of an iteration in one arena");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PoolOptions>();
   command->add_option("FILE", options->file, "Trace, SINGA event log or minimalloc CSV")
       ->required();
   command->add_option("--planner", options->planner, "Planner by name, or all")

@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ProfileOptions {
   ModelSettings model;
   DeviceSettings device;
   int repeats = 3;
@@ -77,7 +77,7 @@ double ShareOf(const Measured& measured, Nanoseconds time_ns) {
              : static_cast<double>(time_ns) / static_cast<double>(measured.iteration_ns);
 }
 
-Json ToJson(const ModelInput& model, const Options& options, const nn::Program& program,
+Json ToJson(const ModelInput& model, const ProfileOptions& options, const nn::Program& program,
             const Measured& measured) {
   Json kinds = Json::array();
   for (const KindRow& row : measured.kinds) {
@@ -116,7 +116,7 @@ void PrintForPeople(const ModelInput& model, const nn::Program& program, const M
   fmt::print("{}", table.Render());
 }
 
-ExitCode Run(const Options& options) {
+ExitCode Run(const ProfileOptions& options) {
   const ModelInput model = ReadModel(options.model);
   TrainingDevice device = OpenTrainingDevice(options.device);
   nn::Program program = LowerModel(model, device.library.get());
@@ -138,7 +138,7 @@ ExitCode Run(const Options& options) {
 void AddProfileCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand(
       "profile", "Measure the ops of a network one by one, also if it does not fit");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileOptions>();
   AddModelSettings(command, "--model", &options->model);
   AddDeviceSettings(command, &options->device);
   command->remove_option(command->get_option("--link"));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/curve.h"
+#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
@@ -24,7 +24,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   PlanSettings settings;
   SubjectFiles files;
   std::optional<std::string> compare;
@@ -38,22 +38,14 @@ struct Options {
 };
 
 /// Where a report goes if nobody says: into the folder that we are in.
-std::string DefaultOut(const Options& options) {
+std::string DefaultOut(const ReportOptions& options) {
   std::string stem = std::filesystem::path(options.files.input).filename().string();
   stem = stem.substr(0, stem.find('.'));
   const std::string ending = options.format == "perfetto" ? "perfetto.json" : options.format;
   return fmt::format("{}.report.{}", stem.empty() ? "plimsoll" : stem, ending);
 }
 
-/// Finds out before a long search what can be known about writing its result.
-void CheckWritable(const std::string& path) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::path(path).parent_path();
-  if (fs::is_directory(path)) throw FileError(path, "write", EISDIR);
-  if (!folder.empty() && !fs::is_directory(folder)) throw FileError(path, "write", ENOENT);
-}
-
-std::optional<report::CurveChart> MakeCurve(const Options& options, const PlanInput& input,
+std::optional<report::CurveChart> MakeCurve(const ReportOptions& options, const PlanInput& input,
                                             const Interrupt& interrupt) {
   if (!options.curve) return std::nullopt;
   const auto chosen = ParsePlanners("--planners", options.planners);
@@ -61,7 +53,8 @@ std::optional<report::CurveChart> MakeCurve(const Options& options, const PlanIn
   return ToChart(AskCurve(input, limits, chosen, interrupt));
 }
 
-std::string Render(const Options& options, const std::vector<const report::Subject*>& subjects,
+std::string Render(const ReportOptions& options,
+                   const std::vector<const report::Subject*>& subjects,
                    const std::optional<report::CurveChart>& curve) {
   if (options.format == "perfetto") return report::RenderPerfetto(*subjects.front());
   if (options.format == "svg") return report::RenderSvg(*subjects.front());
@@ -69,7 +62,7 @@ std::string Render(const Options& options, const std::vector<const report::Subje
 }
 
 /// Refuses what only a page can show, and a limit that nothing would be planned for.
-void CheckOptions(const Options& options) {
+void CheckOptions(const ReportOptions& options) {
   if (options.format != "html" && (options.compare || options.curve)) {
     throw CLI::ValidationError(
         options.compare ? "--compare" : "--curve",
@@ -82,7 +75,7 @@ void CheckOptions(const Options& options) {
   }
 }
 
-ExitCode Run(const Options& options) {
+ExitCode Run(const ReportOptions& options) {
   CheckOptions(options);
   if (options.format == "html" && !report::HasPage()) {
     fmt::print(stderr,
@@ -121,7 +114,7 @@ ExitCode Run(const Options& options) {
 
 void AddReportCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("report", "Draw a trace, a plan or a run, to look at");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   options->settings.budget_seconds = 5;
   command
       ->add_option("INPUT", options->files.input,

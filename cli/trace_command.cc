@@ -22,7 +22,7 @@ using trace::Phase;
 constexpr std::size_t kLargestShown = 10;
 constexpr std::size_t kCurvePoints = 200;
 
-struct Options {
+struct TraceOptions {
   std::string file;
   std::optional<std::int64_t> iteration;
   bool json = false;
@@ -38,7 +38,7 @@ struct Analysis {
   std::vector<plan::LiveVariable> at_peak;
 };
 
-Analysis Analyse(const Options& options) {
+Analysis Analyse(const TraceOptions& options) {
   Analysis a;
   a.trace = ReadAnyTrace(options.file);
   a.problem = SelectIteration(a.trace, options.file, options.iteration);
@@ -88,7 +88,7 @@ Json LoadCurve(const plan::LoadProfile& profile) {
   return curve;
 }
 
-Json ToJson(const Options& options, const Analysis& a) {
+Json ToJson(const TraceOptions& options, const Analysis& a) {
   Json kinds = Json::object();
   for (int k = 0; k < plan::kVariableKinds; ++k) {
     kinds[std::string(plan::Name(static_cast<plan::VariableKind>(k)))] =
@@ -136,7 +136,7 @@ Json ToJson(const Options& options, const Analysis& a) {
           {"load", LoadCurve(a.profile)}};
 }
 
-void PrintHeader(const Options& options, const Analysis& a) {
+void PrintHeader(const TraceOptions& options, const Analysis& a) {
   fmt::print("{}: {} events, {} variables and {} ops in all\n", options.file, a.trace.events.size(),
              a.trace.variables.size(), a.trace.ops.size());
   if (a.problem.cyclic) {
@@ -222,7 +222,7 @@ std::vector<Bytes> LoadOverTime(const Analysis& a, std::size_t columns) {
   return highest;
 }
 
-void Run(const Options& options) {
+void Run(const TraceOptions& options) {
   const Analysis a = Analyse(options);
   if (options.json) {
     fmt::print("{}\n", ToJson(options, a).dump(2, ' ', false, Json::error_handler_t::replace));
@@ -242,7 +242,7 @@ void Run(const Options& options) {
 void AddTraceCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand(
       "trace", "Find the iteration of a trace and say what its memory is used for");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TraceOptions>();
   command->add_option("FILE", options->file, "Trace, or SINGA event log")->required();
   command->add_option("--iteration", options->iteration,
                       "Take iteration K as the file marks it instead of the steady one");

@@ -34,7 +34,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct TrainOptions {
   ModelSettings model;
   std::optional<std::string> limit;
   bool limits_network = false;
@@ -69,9 +69,9 @@ void KeepFreedMemory() {
 }
 
 /// A training run, from its options to its results.
-class Run {
+class TrainingRun {
  public:
-  explicit Run(const Options& options)
+  explicit TrainingRun(const TrainOptions& options)
       : options_(options),
         planner_(ParsePlanner("--planner", options.planner)),
         open_(OpenTrainingDevice(WhatToOpen())),
@@ -411,7 +411,7 @@ class Run {
     return value ? Json(*value) : Json(nullptr);
   }
 
-  const Options& options_;
+  const TrainOptions& options_;
   const planners::Planner& planner_;
   TrainingDevice open_;
   Bytes limit_bytes_ = 0;
@@ -429,7 +429,7 @@ class Run {
 
 void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand("train", "Train a network under a memory limit");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   AddModelSettings(command, "--model", &options->model);
   command->add_option("--limit", options->limit,
                       "Bytes on the device, such as 512MiB, or 50% of the peak load; default none");
@@ -482,7 +482,7 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--report", options->report,
                       "Write an HTML report of the plan and of a measured iteration here");
   command->add_flag("--json", options->json, "Print an object in the end, and nothing else");
-  command->callback([options, &exit_code] { exit_code = Run(*options).Train(); });
+  command->callback([options, &exit_code] { exit_code = TrainingRun(*options).Train(); });
 }
 
 }  // namespace plimsoll::cli

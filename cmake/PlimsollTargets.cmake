@@ -14,7 +14,7 @@ endif()
 # plimsoll_library(<folder> SOURCES ... [PUBLIC ...] [PRIVATE ...] [TESTS ...] [TESTS_APART ...]
 #                  [TEST_LIBRARIES ...] [LABEL ...])
 # The library of one folder under src/plimsoll, and its tests: TESTS lists x_test.cc files, each a
-# test program of its own, with that label. With PLIMSOLL_JOIN_TESTS those that need no device are
+# test program of its own, with that label. With PLIMSOLL_JOIN_FILES those that need no device are
 # one program, <folder>_tests, compiled a few files at a time; those of TESTS_APART, whose helpers
 # have names that others' have, one by one.
 function(plimsoll_library folder)
@@ -40,7 +40,7 @@ function(plimsoll_library folder)
     endif()
   endif()
   if(PLIMSOLL_BUILD_TESTS)
-    if(PLIMSOLL_JOIN_TESTS AND NOT ARG_LABEL)
+    if(PLIMSOLL_JOIN_FILES AND NOT ARG_LABEL)
       plimsoll_test_program(${folder}_tests SOURCES ${ARG_TESTS} ${ARG_TESTS_APART}
         LIBRARIES ${target} ${ARG_TEST_LIBRARIES})
       set_source_files_properties(${ARG_TESTS_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -87,7 +87,7 @@ function(plimsoll_test source)
 endfunction()
 
 # plimsoll_test_program(<name> SOURCES ... LIBRARIES ... [LABEL unit|slow|cuda])
-# With PLIMSOLL_JOIN_TESTS, sources are compiled a few at a time: what they have in common is compiled
+# With PLIMSOLL_JOIN_FILES, sources are compiled a few at a time: what they have in common is compiled
 # once for them.
 function(plimsoll_test_program name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LIBRARIES" ${ARGN})
@@ -95,7 +95,7 @@ function(plimsoll_test_program name)
     set(ARG_LABEL unit)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${PLIMSOLL_JOIN_TESTS}
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${PLIMSOLL_JOIN_FILES}
                                            UNITY_BUILD_BATCH_SIZE 6)
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} plimsoll_build_flags fmt::fmt
     GTest::gmock GTest::gtest_main rapidcheck)

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 scripts/install_dependencies.sh
 # It runs on the host: kernels for a GPU are compiled if they were asked for, which takes longer.
-options=(-DPLIMSOLL_PRECOMPILE_HEADERS=ON)
+options=(-DPLIMSOLL_PRECOMPILE_HEADERS=ON -DPLIMSOLL_JOIN_FILES=ON)
 [[ -f build/release/CMakeCache.txt ]] || options+=(-DPLIMSOLL_CUDA=OFF)
 cmake --preset release "${options[@]}" >/dev/null
 cmake --build --preset release --target plimsoll_cli

@@ -83,6 +83,5 @@ class QNetwork {
 };
 
 extern template class QNetwork<float>;
-extern template class QNetwork<double>;
 
 }  // namespace plimsoll::learn

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "plimsoll/base/random_for_test.h"
-#include "plimsoll/learn/q_network_internal.h"
+#include "plimsoll/learn/q_network_body_internal.h"
 
 namespace plimsoll::learn {
 namespace {
