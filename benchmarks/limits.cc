@@ -10,14 +10,15 @@
 // With --tightest: whether there is a plan five points of the peak above what the largest op needs
 // by itself.
 //
-//   limits [--reduction | --tightest] [--seconds S] [--evaluations N] [--threads N] TRACE...
+//   limits [--reduction | --tightest] [--limits LIST] [--seconds S] [--evaluations N]
+//          [--threads N] [--seed N] TRACE...
 //
+// The limits, if others are wanted than 80 to 30 %, are whole percents with commas in between.
 // With --evaluations, a plan takes so many of them, whatever time that takes: then the figures do
 // not depend on what else the machine does.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "plimsoll/base/clock.h"
+#include "plimsoll/base/parse.h"
 #include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/op_load.h"
@@ -38,19 +40,19 @@
 namespace plimsoll {
 namespace {
 
-constexpr std::array kPercents = {80, 60, 50, 40, 30};
-
 /// How long a plan may take.
 struct Budget {
   double seconds = 5;
   std::int64_t evaluations = 0;  ///< If positive, the seconds do not count.
   int threads = 0;               ///< 0: as many as the machine has.
+  std::uint64_t seed = planners::PlannerOptions{}.seed;
 
   planners::PlannerOptions options() const {
     planners::PlannerOptions options;
     options.time_budget_seconds = seconds;
     options.evaluations = evaluations;
     options.threads = threads;
+    options.seed = seed;
     return options;
   }
   std::string text() const {
@@ -61,7 +63,7 @@ struct Budget {
 
 struct Row {
   std::string trace;
-  std::array<double, kPercents.size()> overheads{};  ///< Percent; negative if it does not fit.
+  std::vector<double> overheads;  ///< Percent, by limit; negative if it does not fit.
   double longest_seconds = 0;
 };
 
@@ -82,14 +84,14 @@ double Overhead(const plan::Problem& problem, Bytes limit_bytes, const Budget& b
                 1);
 }
 
-Row Measure(const std::string& path, const Budget& budget) {
+Row Measure(const std::string& path, const std::vector<int>& percents, const Budget& budget) {
   Row row{.trace = NameOf(path)};
   const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
   const plan::Problem problem = plan::ProblemToPlan(recorded);
   const Bytes peak = plan::ProfileLoad(recorded).peak_bytes;
-  for (std::size_t k = 0; k < kPercents.size(); ++k) {
+  for (const int percent : percents) {
     const Stopwatch watch;
-    row.overheads[k] = Overhead(problem, peak / 100 * kPercents[k], budget);
+    row.overheads.push_back(Overhead(problem, peak / 100 * percent, budget));
     row.longest_seconds = std::max(row.longest_seconds, watch.seconds());
   }
   return row;
@@ -97,9 +99,9 @@ Row Measure(const std::string& path, const Budget& budget) {
 
 std::string Cell(double overhead) { return overhead < 0 ? "-" : fmt::format("{:.2f}", overhead); }
 
-void PrintMedians(const std::vector<Row>& rows) {
+void PrintMedians(const std::vector<Row>& rows, const std::vector<int>& percents) {
   fmt::print("\nmedian over the traces that fit at every limit, percent:");
-  for (std::size_t k = 0; k < kPercents.size(); ++k) {
+  for (std::size_t k = 0; k < percents.size(); ++k) {
     std::vector<double> values;
     for (const Row& row : rows) {
       const bool everywhere = std::all_of(row.overheads.begin(), row.overheads.end(),
@@ -109,7 +111,7 @@ void PrintMedians(const std::vector<Row>& rows) {
     if (values.empty()) continue;
     std::nth_element(values.begin(),
                      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-    fmt::print("  {:.2f} at {} %", values[values.size() / 2], kPercents[k]);
+    fmt::print("  {:.2f} at {} %", values[values.size() / 2], percents[k]);
   }
   fmt::print("\n");
 }
@@ -170,6 +172,7 @@ int Main(int argc, char** argv) {
   bool reduction = false;
   bool tightest = false;
   bool known = true;  // Whether all options are.
+  std::vector<int> percents = {80, 60, 50, 40, 30};
   std::vector<std::string> paths;
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--seconds" && i + 1 < argc) {
@@ -178,6 +181,14 @@ int Main(int argc, char** argv) {
       budget.evaluations = std::atoll(argv[++i]);
     } else if (std::string_view(argv[i]) == "--threads" && i + 1 < argc) {
       budget.threads = std::atoi(argv[++i]);
+    } else if (std::string_view(argv[i]) == "--seed" && i + 1 < argc) {
+      budget.seed = static_cast<std::uint64_t>(std::atoll(argv[++i]));
+    } else if (std::string_view(argv[i]) == "--limits" && i + 1 < argc) {
+      percents.clear();
+      for (std::string_view list = argv[++i]; !list.empty();) {
+        percents.push_back(static_cast<int>(ParseInteger(TakeField(&list, ',')).value_or(0)));
+        known = known && percents.back() > 0;
+      }
     } else if (std::string_view(argv[i]) == "--reduction") {
       reduction = true;
     } else if (std::string_view(argv[i]) == "--tightest") {
@@ -190,8 +201,8 @@ int Main(int argc, char** argv) {
   }
   if (!known || paths.empty() || !(budget.seconds > 0)) {
     fmt::print(stderr,
-               "usage: limits [--reduction | --tightest] [--seconds S] [--evaluations N] "
-               "[--threads N] TRACE...\n");
+               "usage: limits [--reduction | --tightest] [--limits LIST] [--seconds S]\n"
+               "              [--evaluations N] [--threads N] [--seed N] TRACE...\n");
     return 2;
   }
   if (reduction || tightest) {
@@ -203,17 +214,17 @@ int Main(int argc, char** argv) {
       "overhead of joint in percent, by the limit in percent of the peak load; link h200, "
       "{} a plan; every plan proved\n\n{:24}",
       budget.text(), "trace");
-  for (const int percent : kPercents) fmt::print("  {:>6} %", percent);
+  for (const int percent : percents) fmt::print("  {:>6} %", percent);
   fmt::print("  planning at most\n");
   std::vector<Row> rows;
   for (const std::string& path : paths) {
-    rows.push_back(Measure(path, budget));
+    rows.push_back(Measure(path, percents, budget));
     fmt::print("{:24}", rows.back().trace);
     for (const double overhead : rows.back().overheads) fmt::print("  {:>8}", Cell(overhead));
     fmt::print("  {:.1f} s\n", rows.back().longest_seconds);
     std::fflush(stdout);
   }
-  PrintMedians(rows);
+  PrintMedians(rows, percents);
   return 0;
 }
 

@@ -5,6 +5,10 @@ add_library(plimsoll_build_flags INTERFACE)
 target_compile_options(plimsoll_build_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
     -Wnon-virtual-dtor -Wold-style-cast $<$<BOOL:${PLIMSOLL_WARNINGS_AS_ERRORS}>:-Werror>>)
+# Nobody puts a function of their own in the place of one of ours, though the code is position
+# independent: so it may be compiled into its callers.
+target_compile_options(plimsoll_build_flags INTERFACE
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
 if(PLIMSOLL_SANITIZER)
   target_compile_options(plimsoll_build_flags INTERFACE
     -fsanitize=${PLIMSOLL_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)

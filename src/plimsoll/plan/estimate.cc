@@ -38,7 +38,7 @@ bool Estimator::RunLap(Nanoseconds below_ns) {
   const auto ops = static_cast<Slot>(script_->durations_ns.size());
   highest_bytes_ = 0;
   for (Slot slot = 0; slot < ops; ++slot) {
-    MakeRoom(slot);
+    if (next_gone_ < next_leave_ || next_spilled_ < spilled_.size()) MakeRoom(slot);
     highest_bytes_ = std::max(highest_bytes_, load_bytes_[At(slot)] + leaving_bytes_);
     Await(slot);
     const Nanoseconds least = now_ns_ + begin_ns_[At(ops)] - begin_ns_[At(slot)];
@@ -99,10 +99,11 @@ void Estimator::Prepare() {
   for (std::size_t s = 0; s < slots; ++s)
     begin_ns_[s + 1] = begin_ns_[s] + script_->durations_ns[s];
   order_.resize(exits.size());
-  for (std::size_t e = 0; e < exits.size(); ++e) order_[e] = e;
-  std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
-    return exits[a].before != exits[b].before ? exits[a].before < exits[b].before : a < b;
-  });
+  for (std::size_t e = 0; e < exits.size(); ++e) {
+    order_[e] = std::uint64_t{static_cast<std::uint32_t>(exits[e].before)} << 32 | e;
+  }
+  std::sort(order_.begin(), order_.end());
+  for (std::uint64_t& e : order_) e &= std::numeric_limits<std::uint32_t>::max();
   auto latest = std::numeric_limits<double>::max();
   for (std::size_t k = order_.size(); k-- > 0;) {
     const Exit& exit = exits[order_[k]];

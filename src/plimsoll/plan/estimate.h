@@ -59,7 +59,7 @@ class Estimator {
   Bytes limit_bytes_ = 0;
   double prefetch_ = kPrefetchJustInTime;
   std::vector<Trip> trips_;            // Per exit.
-  std::vector<std::size_t> order_;     // Exits in the order of the copy-in queue.
+  std::vector<std::uint64_t> order_;   // Exits in the order of the copy-in queue.
   std::vector<Bytes> load_bytes_;      // Per slot: what is needed, and what has come early.
   std::vector<Nanoseconds> begin_ns_;  // Per slot, and one behind: if nothing waits.
   std::vector<Nanoseconds> end_ns_;    // Per slot so far: when its op has ended.

@@ -127,8 +127,8 @@ class Trainer {
 
   void RunEpisode() {
     ++episodes_;
-    environment_.Reset();
     const bool greedy = episodes_ % kGreedyEvery == 0 || (tuned_ && episodes_ == 1);
+    environment_.Reset(greedy ? 0 : Uniform());
     double share = greedy ? 0 : (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
     const double taste = Uniform();
     const bool in_turn = tuned_ ? episodes_ % kTunedEvery != 0 : episodes_ % kFollowEvery == 0;

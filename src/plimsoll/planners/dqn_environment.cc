@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -23,10 +24,14 @@ constexpr double kLooser = 1.0025;
 /// would fill the memory when they are rebuilt.
 constexpr OpIndex kHorizon = 24;
 
+/// When variables come back: as early as memory allows (section 4.5), or later where that cannot be
+/// placed.
+constexpr std::array kPrefetches = {plan::kPrefetchEarly, plan::kPrefetchJustInTime, 0.8};
+
 }  // namespace
 
 DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
-    : question_(question), evaluator_(question) {
+    : question_(question), evaluator_(question), least_target_(question.options.limit_bytes) {
   evaluator_.set_target(question.options.limit_bytes);
   Nanoseconds now = 0;
   for (const plan::Op& op : question.problem.ops) {
@@ -52,18 +57,21 @@ DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
 void DqnEnvironment::Tighten(Bytes needed_bytes) {
   const double share = static_cast<double>(question_.options.limit_bytes) /
                        static_cast<double>(std::max<Bytes>(needed_bytes, 1));
-  evaluator_.set_target(static_cast<Bytes>(std::clamp(share, kTightest, kTighter) *
-                                           static_cast<double>(evaluator_.target())));
+  least_target_ = static_cast<Bytes>(std::clamp(share, kTightest, kTighter) *
+                                     static_cast<double>(least_target_));
 }
 
 void DqnEnvironment::Loosen() {
-  const auto target = static_cast<Bytes>(kLooser * static_cast<double>(evaluator_.target()));
-  evaluator_.set_target(std::min(target, question_.options.limit_bytes));
+  const auto target = static_cast<Bytes>(kLooser * static_cast<double>(least_target_));
+  least_target_ = std::min(target, question_.options.limit_bytes);
 }
 
-void DqnEnvironment::Reset() {
+void DqnEnvironment::Reset(double room) {
+  const auto above = static_cast<double>(question_.options.limit_bytes - least_target_);
+  evaluator_.set_target(least_target_ + static_cast<Bytes>(room * above));
   joint_ = {};
   joint_.horizon = kHorizon;
+  joint_.prefetch = kPrefetches.front();
   joint_.choices.assign(evaluator_.gaps().size(), Choice::kKeep);
   banned_.assign(candidates_.size(), false);
   link_free_ns_ = 0;
@@ -106,6 +114,7 @@ double DqnEnvironment::Predict() {
   plan::Problem& problem = joint_.rewritten->problem;
   plan::ScheduleOptions schedule = ToScheduleOptions(question_.options);
   schedule.load_limit_bytes = std::max(evaluator_.target(), peak_bytes_);
+  schedule.prefetch = joint_.prefetch;
   const bool ballast = peak_bytes_ > evaluator_.target() && op_ >= 0;
   if (ballast) {
     problem.variables.push_back({.size_bytes = peak_bytes_ - evaluator_.target(),
@@ -212,6 +221,7 @@ bool DqnEnvironment::TryChoice(std::size_t gap, Choice choice) {
   JointState next;
   next.choices = joint_.choices;
   next.horizon = joint_.horizon;
+  next.prefetch = joint_.prefetch;
   next.choices[gap] = choice;
   if (!evaluator_.Evaluate(&next)) return false;
   joint_ = std::move(next);
@@ -234,6 +244,17 @@ double DqnEnvironment::Take(NodeIndex node) {
   }
   Advance(next);
   return failed_ ? -kFailure : Charge();
+}
+
+Attempt DqnEnvironment::Make() {
+  std::optional<Attempt> attempt;
+  // What is back early needs an address early.
+  for (const double prefetch : kPrefetches) {
+    joint_.prefetch = prefetch;
+    attempt = evaluator_.Make(joint_);
+    if (attempt->plan() != nullptr) break;
+  }
+  return std::move(*attempt);
 }
 
 /// Sends a variable out; returns the op that begins when it has left, rounded up (section 4.6).

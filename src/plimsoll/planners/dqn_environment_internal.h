@@ -23,7 +23,7 @@ namespace plimsoll::planners {
 ///
 /// An action is worth, in negative time, what it adds to the rehearsed iteration: replays, and
 /// copies as far as nothing hides them. The rehearsal brings variables back in the order of their
-/// next use, as early as memory allows and no earlier than needed (rehearsal.h). Up to the agent
+/// next use, as early as memory allows (section 4.5). Up to the agent
 /// the target is held; behind it the rehearsal has the memory that the load still takes. So an
 /// action is charged when the ops reach what it causes, and the rewards of an episode add up to the
 /// overhead of its plan.
@@ -36,14 +36,15 @@ class DqnEnvironment {
   bool has_candidates() const { return !candidates_.empty(); }
   const learn::OperationGraph& graph() const { return graph_; }
 
-  /// Lowers what the load is to be brought under, at first the limit, since a plan needs so much,
+  /// Lowers the lowest target, at first the limit, since a plan needs so much,
   void Tighten(Bytes needed_bytes);
   /// and raises it again.
   void Loosen();
   std::int64_t evaluations() const { return evaluator_.evaluations(); }
 
-  /// Goes back to the beginning of the iteration.
-  void Reset();
+  /// Goes back to the beginning of the iteration. The load is to be brought under the lowest target
+  /// so far, with `room` 0, or the limit, with 1, or something in between.
+  void Reset(double room);
   /// The agent, and the nodes whose actions it may take. REQUIRES for all below: Reset().
   const learn::AgentState& state() const { return state_; }
   /// Whether the episode is over: the load is within the target, or it has failed.
@@ -63,7 +64,8 @@ class DqnEnvironment {
   /// Time of the rehearsed iteration. REQUIRES: terminal() and not failed().
   double time_ns() const { return time_ns_; }
   const std::vector<Choice>& choices() const { return joint_.choices; }
-  Attempt Make() const { return evaluator_.Make(joint_); }
+  /// Makes a plan; one in which variables come back later if it cannot be placed otherwise.
+  Attempt Make();
 
   static constexpr double kRewardUnit = 0.01;
   /// What a failure costs, in rewards.
@@ -86,6 +88,7 @@ class DqnEnvironment {
 
   const Question& question_;
   JointEvaluator evaluator_;
+  Bytes least_target_ = 0;
   std::vector<learn::Candidate> candidates_;
   std::vector<std::size_t> gap_of_;               // Per candidate: its gap.
   std::vector<std::vector<std::size_t>> starts_;  // Per op: the candidates whose gaps it begins.

@@ -34,11 +34,15 @@ constexpr double kHeat = 0.3;
 constexpr double kReheat = 0.5;
 /// How many choices are looked at between two looks at the clock's progress.
 constexpr std::int64_t kChunk = 500;
-/// Of the budget: when the last start begins, and when plans are to be made.
-constexpr double kStartsEnd = 0.2;
+/// Of the budget: when the last start begins, by how much later all of them end, and when plans are
+/// to be made.
+constexpr double kStartsEnd = 0.14;
+constexpr double kStragglersEnd = 1.2;
 constexpr double kStartsEndIfLarge = 0.05;
 constexpr double kHeatsEnd = 0.55;
 constexpr double kSearchEnd = 0.6;
+/// How much more overhead a thread may have when the heats end, and still go its own way.
+constexpr double kFarBehind = 1.01;
 /// How many starts are searched on from.
 constexpr std::size_t kField = 4;
 constexpr std::size_t kLeastField = 3;
@@ -124,8 +128,8 @@ std::optional<Attempt> Joint::RunBriefly() {
   return std::move(made_);
 }
 
-Scored Joint::Begin(const Start& start) {
-  const JointSearch::IsOver is_over = UntilFound();
+Scored Joint::Begin(const Start& start, double end) {
+  const JointSearch::IsOver is_over = UntilFound(end);
   Scored state = Empty();
   state.choices.horizon = start.horizon;
   if (!MayDoWithoutSwaps()) {
@@ -143,8 +147,8 @@ Scored Joint::Begin(const Start& start) {
   const int rounds = search_.IsSmall() ? 1 : kMostRounds;
   for (int k = 0; k < rounds; ++k) {
     const Nanoseconds before = state.worth.time_ns;
-    search_.Relax(&state, Until(1));
-    search_.Convert(&state, Until(1));
+    search_.Relax(&state, Until(end));
+    search_.Convert(&state, Until(end));
     if (state.worth.time_ns == before) break;
   }
   return state;
@@ -183,11 +187,25 @@ void Joint::Search(std::size_t next) {
     helper->field_ = field_;
     helper->best_ = best_;
   }
-  Together([](Joint* joint) {
-    joint->best_ = joint->HoldHeats();
-    joint->GoOn();
-  });
+  Together([](Joint* joint) { joint->best_ = joint->HoldHeats(); });
+  CatchUp();
+  Together([](Joint* joint) { joint->GoOn(); });
   TakeFromHelpers();
+}
+
+void Joint::CatchUp() {
+  const Joint* leader = this;
+  for (const std::unique_ptr<Joint>& helper : helpers_) {
+    if (helper->best_.worth.time_ns < leader->best_.worth.time_ns) leader = helper.get();
+  }
+  const auto follow = [&](Joint* joint) {
+    const auto most = kFarBehind * static_cast<double>(leader->best_.worth.time_ns - base_ns_);
+    if (static_cast<double>(joint->best_.worth.time_ns - base_ns_) <= most) return;
+    joint->best_ = leader->best_;
+    joint->search_.set_target(leader->search_.target());
+  };
+  for (const std::unique_ptr<Joint>& helper : helpers_) follow(helper.get());
+  follow(this);
 }
 
 void Joint::TryStarts(std::size_t next) {
@@ -202,7 +220,7 @@ void Joint::TryStarts(std::size_t next) {
       if (k >= starts) {
         found[k] = joint->BeginFrom(*rivals[k - starts]);
       } else if (!joint->IsOver(starts_end)) {
-        found[k] = joint->Begin(Starts()[next + k]);
+        found[k] = joint->Begin(Starts()[next + k], kStragglersEnd * starts_end);
       }
     }
   });
@@ -321,8 +339,8 @@ JointSearch::IsOver Joint::Until(double progress) const {
   return [this, progress] { return IsOver(progress); };
 }
 
-JointSearch::IsOver Joint::UntilFound() const {
-  return [this] { return best_.worth.time_ns < Worth::kNoTime && IsOver(); };
+JointSearch::IsOver Joint::UntilFound(double progress) const {
+  return [this, progress] { return best_.worth.time_ns < Worth::kNoTime && IsOver(progress); };
 }
 
 Scored Joint::Empty() const {

@@ -176,7 +176,7 @@ void JointSearch::LetGo(Choices* choices) {
 void JointSearch::Change(Choices* choices) {
   // In a long iteration there is no time to find addresses for what comes early.
   if (IsSmall() && random_() % kPrefetchOneIn == 0) {
-    choices->prefetch = kPrefetches[random_() % kPrefetches.size()];
+    choices->prefetch = std::min(kPrefetches[random_() % kPrefetches.size()], most_prefetch_);
     return;
   }
   if (random_() % kLeaveOneIn == 0) return LetGo(choices);

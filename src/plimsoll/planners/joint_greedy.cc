@@ -127,6 +127,25 @@ void JointSearch::Reduce(Scored* state, bool area, const IsOver& is_over) {
   }
   Weigh(state->choices, &state->worth);
   TakeBest(&queue, relief, area, std::max<std::size_t>(1, work_ / kMuch), state, is_over);
+  if (state->worth.excess > 0 && queue.empty()) SwapForReplays(state, is_over);
+}
+
+/// Where there is nothing left to let go, and still too little room: that is where replays need more
+/// than is there. What is rebuilt for these ops is swapped instead.
+void JointSearch::SwapForReplays(Scored* state, const IsOver& is_over) {
+  while (state->worth.excess > 0 && !is_over()) {
+    Scored next = *state;
+    if (!Weigh(next.choices, &next.worth)) return;
+    sketch_.ListNeeds(&needs_);
+    bool any = false;
+    for (std::size_t g = 0; g < gaps_.size(); ++g) {
+      if (next.choices.gaps[g] != Choice::kDrop || needs_[At(gaps_[g].before)] <= target_) continue;
+      next.choices.gaps[g] = Choice::kSwap;
+      any = true;
+    }
+    if (!any || !Weigh(next.choices, &next.worth)) return;
+    *state = std::move(next);
+  }
 }
 
 /// Takes what is worth most, again and again, until nothing is above the target.

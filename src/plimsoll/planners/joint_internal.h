@@ -59,12 +59,13 @@ class Joint {
   bool IsOver(double progress = 1) const { return Progress() >= progress || IsStopped(); }
   JointSearch::IsOver Until(double progress) const;
   /// However short the time is, there must be something to begin with.
-  JointSearch::IsOver UntilFound() const;
+  JointSearch::IsOver UntilFound(double progress) const;
 
   // Choices:
   Scored Empty() const;
-  /// Finds choices for the target from scratch; ones that take for ever if it finds none.
-  Scored Begin(const Start& start);
+  /// Finds choices for the target from scratch; ones that take for ever if it finds none. Once there
+  /// are any, it takes no longer than to `end`, of the budget.
+  Scored Begin(const Start& start, double end = 1);
   /// Everything goes to the host, and what is better rebuilt is rebuilt.
   Scored LastResort();
   /// Looks for better choices, from other starts, the first of them `next`, and on from the best.
@@ -77,6 +78,8 @@ class Joint {
   /// Searches on from the starts, in rounds: after each, the better half goes on. How good a start
   /// is by itself says little about where it leads. Returns where the best of them got to.
   Scored HoldHeats();
+  /// After the heats, who is far behind goes on from where the best of all threads is.
+  void CatchUp();
   /// Looks for better choices from the best on, and makes plans of them, until time is up.
   void GoOn();
   void AnnealOn(Scored* state);
@@ -112,6 +115,9 @@ class Joint {
   /// The same choices, with copies in that begin later, if that takes no longer than `most_ns`:
   /// what is not there needs no addresses. Returns whether that can be placed.
   bool ComeLater(Nanoseconds most_ns, Scored* state);
+  /// What misses by very little is brought under a target that is lower by little more. Returns
+  /// whether that can be done.
+  bool GiveWay(Scored* state);
   /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
   void GiveUp(double part);
   /// Brings choices under a target that is lower than it was. False if that cannot be done.

@@ -34,6 +34,11 @@ constexpr double kSqueezeShare = 0.1;
 constexpr std::int64_t kSqueezeChunk = 40;
 constexpr double kSqueezeHeat = 0.3;
 constexpr double kMostSqueezeHeat = 10;
+/// Of the limit: what misses by less is brought under a target that is lower by so many times that,
+/// and by this at least.
+constexpr double kSlightly = 0.006;
+constexpr double kSlightMargin = 1.5;
+constexpr double kLeastSlight = 0.001;
 /// Of the limit: targets that differ by less are the same.
 constexpr double kStep = 0.004;
 /// By how much a plan may be slower than predicted.
@@ -92,6 +97,7 @@ bool Joint::Squeeze(Scored* state) {
   const Nanoseconds most =
       std::max(best_.worth.time_ns, worth.time_ns) + static_cast<Nanoseconds>(more);
   if (ComeLater(most, state)) return true;
+  if (GiveWay(state)) return true;
   const double end = Progress() + kSqueezeShare;
   Scored current = best_;
   Bytes needed = needed_bytes_;
@@ -121,12 +127,29 @@ bool Joint::ComeLater(Nanoseconds most_ns, Scored* state) {
     Scored later = best_;
     later.choices.prefetch = prefetch;
     search_.Time(later.choices, &later.worth);
-    if (later.worth.time_ns > most_ns || !Make(later)) continue;
+    if (later.worth.time_ns > most_ns) continue;
+    // What comes earlier than need be only takes addresses.
+    search_.set_most_prefetch(prefetch);
     best_ = later;
     *state = std::move(later);
-    return true;
+    return Make(best_);
   }
   return false;
+}
+
+bool Joint::GiveWay(Scored* state) {
+  if (Missing() > kSlightly || IsOver()) return false;
+  const Bytes target = search_.target();
+  const double part = std::max(kSlightMargin * Missing(), kLeastSlight);
+  search_.set_target(static_cast<Bytes>(static_cast<double>(target) * (1 - part)));
+  Scored lower = best_;
+  if (!Tighten(&lower)) {
+    search_.set_target(target);
+    return false;
+  }
+  best_ = lower;
+  *state = std::move(lower);
+  return true;
 }
 
 bool Joint::GoBack() {

@@ -55,6 +55,8 @@ class JointSearch {
   /// Of what is swapped, summed up: what is above is not looked at. That is more than a plan needs
   /// on the host, where several may have the same bytes in turn.
   void set_host_limit(Bytes bytes) { host_limit_ = bytes; }
+  /// How early copies in may begin.
+  void set_most_prefetch(double prefetch) { most_prefetch_ = prefetch; }
   void set_target(Bytes bytes) { target_ = bytes; }
   Bytes target() const { return target_; }
   std::int64_t evaluations() const { return evaluations_; }
@@ -135,6 +137,7 @@ class JointSearch {
                  const std::vector<double>& relief, bool area);
   void TakeBest(std::priority_queue<Entry>* entries, const std::vector<double>& relief, bool area,
                 std::size_t most, Scored* state, const IsOver& is_over);
+  void SwapForReplays(Scored* state, const IsOver& is_over);
   void Recreate(Scored* state, const IsOver& is_over);
   std::vector<double> EstimateRelief(bool area) const;
   Nanoseconds Rehearse(double prefetch);
@@ -171,6 +174,7 @@ class JointSearch {
   Sketch sketch_;
   bool IsWithinHost(const Choices& choices) const;
 
+  double most_prefetch_ = kPrefetches.back();
   Bytes target_ = 0;
   Bytes host_limit_ = kMaxBytes;
   std::int64_t evaluations_ = 0;

@@ -35,6 +35,12 @@ Sketch::Sketch(const plan::Rewriter& rewriter, Bytes alignment)
   goes_around_.assign(variables, 0);
   rebuilt_at_.assign(variables, -1);
   relic_end_.assign(variables, -1);
+  exits_of_.assign(variables, 0);
+  first_writer_.push_back(0);
+  for (const std::vector<OpIndex>& writers : model_.writers) {
+    writers_.insert(writers_.end(), writers.begin(), writers.end());
+    first_writer_.push_back(writers_.size());
+  }
   marked_.assign(problem.ops.size(), 0);
   for (const plan::Op& op : problem.ops) durations_ns_.push_back(op.duration_ns);
   ListGapsBefore();
@@ -139,15 +145,14 @@ void Sketch::Start(const Choices& choices) {
   replays_left_ = static_cast<std::int64_t>(4 * model_.problem.ops.size());
   replay_ns_ = 0;
   std::fill(marked_.begin(), marked_.end(), std::uint8_t{0});
+  std::fill(dropped_.begin(), dropped_.end(), std::uint8_t{0});
+  std::fill(goes_around_.begin(), goes_around_.end(), std::uint8_t{0});
+  std::fill(rebuilt_at_.begin(), rebuilt_at_.end(), -1);
+  std::fill(trip_of_.begin(), trip_of_.end(), -1);
   if (!choices.lingers.empty()) relic_end_.assign(relic_end_.size(), -1);
   for (std::size_t g = 0; g < model_.gaps.size(); ++g) {
-    const Gap& gap = model_.gaps[g];
-    dropped_[At(gap.variable)] = 0;
-    rebuilt_at_[At(gap.variable)] = -1;
-    gap_of_[At(gap.variable)] = trip_of_[At(gap.variable)] = -1;
-    goes_around_[At(gap.variable)] = 0;
     if (choices.gaps[g] == Choice::kKeep) continue;
-    marked_[At(gap.after)] = marked_[At(gap.before)] = 1;
+    marked_[At(model_.gaps[g].after)] = marked_[At(model_.gaps[g].before)] = 1;
   }
   for (const std::size_t g : around_) {
     if (choices.gaps[g] != Choice::kSwap) continue;
@@ -214,10 +219,10 @@ Slot Sketch::FreedAt(VariableIndex v) const {
 
 /// How many writes a variable has seen when the op at hand is to run.
 std::int32_t Sketch::VersionOf(VariableIndex v) const {
-  const std::vector<OpIndex>& writers = model_.writers[At(v)];
-  std::size_t version = writers.size();
-  while (version > 0 && writers[version - 1] >= current_) --version;
-  return static_cast<std::int32_t>(version);
+  const std::size_t first = first_writer_[At(v)];
+  std::size_t end = first_writer_[At(v) + 1];
+  while (end > first && writers_[end - 1] >= current_) --end;
+  return static_cast<std::int32_t>(end - first);
 }
 
 /// Who holds what recorded ops want of a variable.
@@ -236,7 +241,7 @@ bool Sketch::BringBack(OpIndex op) {
     const std::size_t v = At(variable);
     if (dropped_[v] == 0) continue;
     const Nanoseconds before = replay_ns_;
-    const Holder rebuilt = Provide(variable, VersionOf(variable), false);
+    const Holder rebuilt = Provide(variable, writes_until_[At(gap_of_[v])], false);
     if (rebuilt == kFailed) return false;
     gap_replay_ns_[At(gap_of_[v])] += replay_ns_ - before;
     if (rebuilt >= 0) instances_[At(rebuilt)].variable = -1;

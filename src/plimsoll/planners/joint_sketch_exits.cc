@@ -79,15 +79,21 @@ void Sketch::Stretch(Trip* trip, Slot from, Slot to) {
 
 /// Takes what is away off the load.
 void Sketch::AddExits() {
-  std::sort(trips_.begin(), trips_.end(), [this](const Trip& a, const Trip& b) {
-    return std::pair(a.after, model_.gaps[a.gap].variable) <
-           std::pair(b.after, model_.gaps[b.gap].variable);
-  });
+  // By the op that they leave behind, and by variable.
+  order_.clear();
+  for (std::size_t t = 0; t < trips_.size(); ++t) {
+    const Trip& trip = trips_[t];
+    if (!trip.around && trip.before <= trip.after + 1) continue;
+    const auto v = static_cast<std::uint32_t>(model_.gaps[trip.gap].variable);
+    order_.emplace_back(std::uint64_t{static_cast<std::uint32_t>(trip.after)} << 32 | v,
+                        static_cast<std::uint32_t>(t));
+  }
+  std::sort(order_.begin(), order_.end());
   script_.exits.clear();
   exit_gaps_.clear();
   tail_bytes_ = load_.tail_bytes;
-  for (const Trip& trip : trips_) {
-    if (!trip.around && trip.before <= trip.after + 1) continue;
+  for (const auto& [key, t] : order_) {
+    const Trip& trip = trips_[t];
     const std::size_t v = At(model_.gaps[trip.gap].variable);
     const Bytes held = load_.held_bytes[v];
     Change(trip.after + 1, -held);
@@ -106,15 +112,19 @@ void Sketch::AddExits() {
 
 /// Finds the exits whose variable was not written since it came back from the one before.
 void Sketch::MarkSaves() {
-  std::vector<std::pair<VariableIndex, std::size_t>> order;  // Of exits, by variable and time.
+  // Exits by variable and time, of those that leave more than once.
+  for (const std::size_t g : exit_gaps_) ++exits_of_[At(model_.gaps[g].variable)];
+  std::vector<std::pair<VariableIndex, std::size_t>>& order = leavers_;
+  order.clear();
   for (std::size_t k = 0; k < exit_gaps_.size(); ++k) {
-    order.emplace_back(model_.gaps[exit_gaps_[k]].variable, k);
+    const VariableIndex v = model_.gaps[exit_gaps_[k]].variable;
+    if (exits_of_[At(v)] > 1) order.emplace_back(v, k);
   }
+  for (const std::size_t g : exit_gaps_) exits_of_[At(model_.gaps[g].variable)] = 0;
   std::sort(order.begin(), order.end());
   for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     const VariableIndex v = order[begin].first;
     while (end < order.size() && order[end].first == v) ++end;
-    if (end - begin < 2) continue;
     const auto writes = [&](std::size_t k) { return writes_until_[exit_gaps_[order[k].second]]; };
     bool any = false;
     for (std::size_t k = begin; k < end; ++k) {

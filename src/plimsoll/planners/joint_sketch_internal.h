@@ -144,6 +144,8 @@ class Sketch {
   std::vector<plan::OpIndex> death_;        // The first op whose replays do not find it any more.
   std::vector<plan::OpIndex> free_before_;  // The first op behind its free.
   std::vector<std::int32_t> writes_until_;  // Per gap: of its variable, up to `after`.
+  std::vector<plan::OpIndex> writers_;      // Of all variables, one after the other,
+  std::vector<std::size_t> first_writer_;   // which begin here; and one behind.
   std::vector<std::vector<std::size_t>> gaps_before_;  // Per op.
   std::vector<std::size_t> around_;                    // Gaps around the end.
 
@@ -162,6 +164,9 @@ class Sketch {
   std::vector<Instance> instances_;        // Of the recorded op at hand.
   std::vector<Trip> trips_;                // Those around the end first.
   std::size_t around_count_ = 0;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> order_;  // Of the trips that are exits.
+  std::vector<std::int32_t> exits_of_;                          // Per variable.
+  std::vector<std::pair<plan::VariableIndex, std::size_t>> leavers_;
   std::vector<std::size_t> exit_gaps_;
   std::vector<Nanoseconds> gap_replay_ns_;
   std::vector<Revenant> revenants_;
