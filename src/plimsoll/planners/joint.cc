@@ -100,6 +100,11 @@ Attempt Joint::Run() {
     // Where the first finds nothing, others hardly do that keep what they rebuild.
     if (next == 1 && best_.worth.time_ns == Worth::kNoTime) best_ = Begin({0, false, 0});
   }
+  // In a short iteration, the search finds what is better, if there is anything to begin with.
+  if (!search_.IsSmall() || best_.worth.time_ns == Worth::kNoTime) {
+    Scored mended = Mend();
+    if (mended.worth.time_ns < best_.worth.time_ns) best_ = std::move(mended);
+  }
   if (best_.worth.time_ns == Worth::kNoTime) best_ = LastResort();
   if (best_.worth.time_ns < Worth::kNoTime) {
     MakeFirst();
@@ -139,19 +144,32 @@ Scored Joint::Begin(const Start& start, double end) {
     search_.FillLink(&state, start.share, is_over);
   }
   search_.Descend(&state, start.area, is_over);
+  if (state.worth.time_ns < Worth::kNoTime) Settle(&state, end);
+  return state;
+}
+
+Scored Joint::Mend() {
+  Scored state = search_.stuck();
+  if (state.choices.gaps.empty()) return state;
+  search_.SwapForReplays(&state);
   if (state.worth.time_ns == Worth::kNoTime) return state;
-  search_.SwapMoments(&state);
-  if (roomy_.worth.time_ns == Worth::kNoTime) roomy_ = state;
+  search_.Descend(&state, false, Until(kHurry));
+  Settle(&state, 1);
+  return state;
+}
+
+void Joint::Settle(Scored* state, double end) {
+  search_.SwapMoments(state);
+  if (roomy_.worth.time_ns == Worth::kNoTime) roomy_ = *state;
   // What the link carries now makes room for others to return; in a short iteration, the search
   // finds those.
   const int rounds = search_.IsSmall() ? 1 : kMostRounds;
   for (int k = 0; k < rounds; ++k) {
-    const Nanoseconds before = state.worth.time_ns;
-    search_.Relax(&state, Until(end));
-    search_.Convert(&state, Until(end));
-    if (state.worth.time_ns == before) break;
+    const Nanoseconds before = state->worth.time_ns;
+    search_.Relax(state, Until(end));
+    search_.Convert(state, Until(end));
+    if (state->worth.time_ns == before) break;
   }
-  return state;
 }
 
 Scored Joint::LastResort() {

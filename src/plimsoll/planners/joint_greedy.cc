@@ -127,13 +127,11 @@ void JointSearch::Reduce(Scored* state, bool area, const IsOver& is_over) {
   }
   Weigh(state->choices, &state->worth);
   TakeBest(&queue, relief, area, std::max<std::size_t>(1, work_ / kMuch), state, is_over);
-  if (state->worth.excess > 0 && queue.empty()) SwapForReplays(state, is_over);
 }
 
-/// Where there is nothing left to let go, and still too little room: that is where replays need more
-/// than is there. What is rebuilt for these ops is swapped instead.
-void JointSearch::SwapForReplays(Scored* state, const IsOver& is_over) {
-  while (state->worth.excess > 0 && !is_over()) {
+void JointSearch::SwapForReplays(Scored* state) {
+  if (!Weigh(state->choices, &state->worth)) return;
+  while (state->worth.excess > 0) {
     Scored next = *state;
     if (!Weigh(next.choices, &next.worth)) return;
     sketch_.ListNeeds(&needs_);
@@ -146,6 +144,7 @@ void JointSearch::SwapForReplays(Scored* state, const IsOver& is_over) {
     if (!any || !Weigh(next.choices, &next.worth)) return;
     *state = std::move(next);
   }
+  Time(state->choices, &state->worth);
 }
 
 /// Takes what is worth most, again and again, until nothing is above the target.
@@ -337,6 +336,8 @@ void JointSearch::Descend(Scored* state, bool area, const IsOver& is_over) {
     Reduce(state, area, is_late);
     set_target(target);
     Time(state->choices, &state->worth);
+    const bool closest = stuck_.choices.gaps.empty() || state->worth.excess < stuck_.worth.excess;
+    if (depth == 1.0 && state->worth.excess > 0 && closest) stuck_ = *state;
     if (state->worth.time_ns < best.worth.time_ns) {
       best = *state;
       failures = 0;

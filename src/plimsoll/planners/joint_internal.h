@@ -66,6 +66,11 @@ class Joint {
   /// Finds choices for the target from scratch; ones that take for ever if it finds none. Once there
   /// are any, it takes no longer than to `end`, of the budget.
   Scored Begin(const Start& start, double end = 1);
+  /// Goes on from where starts got stuck that did not reach the target; choices that take for ever
+  /// if that does not help.
+  Scored Mend();
+  /// Keeps again what need not go, and swaps what the link carries, once the target is reached.
+  void Settle(Scored* state, double end);
   /// Everything goes to the host, and what is better rebuilt is rebuilt.
   Scored LastResort();
   /// Looks for better choices, from other starts, the first of them `next`, and on from the best.

@@ -185,6 +185,7 @@ void Joint::GiveUp(double part) {
 
 bool Joint::Tighten(Scored* state) {
   search_.Descend(state, false, [] { return false; });
+  if (state->worth.time_ns == Worth::kNoTime && !made_) search_.SwapForReplays(state);
   return state->worth.time_ns < Worth::kNoTime;
 }
 

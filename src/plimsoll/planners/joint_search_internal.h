@@ -79,6 +79,12 @@ class JointSearch {
   /// Reduces to the target and beyond, as long as the iteration gets shorter: what is on its way in
   /// or out needs room, too.
   void Descend(Scored* state, bool area, const IsOver& is_over);
+  /// What the descents came to that did not reach the target itself: the closest; nothing if all
+  /// did.
+  const Scored& stuck() const { return stuck_; }
+  /// Where there is nothing left to let go, and still too little room, replays need more than is
+  /// there: what is rebuilt for the ops that are above the target is swapped instead.
+  void SwapForReplays(Scored* state);
   /// Swaps so many bytes of what is persistent across the end of the iteration, the longest
   /// absences first.
   void SwapPersistent(Scored* state, Bytes bytes) const;
@@ -137,7 +143,6 @@ class JointSearch {
                  const std::vector<double>& relief, bool area);
   void TakeBest(std::priority_queue<Entry>* entries, const std::vector<double>& relief, bool area,
                 std::size_t most, Scored* state, const IsOver& is_over);
-  void SwapForReplays(Scored* state, const IsOver& is_over);
   void Recreate(Scored* state, const IsOver& is_over);
   std::vector<double> EstimateRelief(bool area) const;
   Nanoseconds Rehearse(double prefetch);
@@ -174,6 +179,7 @@ class JointSearch {
   Sketch sketch_;
   bool IsWithinHost(const Choices& choices) const;
 
+  Scored stuck_;
   double most_prefetch_ = kPrefetches.back();
   Bytes target_ = 0;
   Bytes host_limit_ = kMaxBytes;
