@@ -31,13 +31,13 @@ TEST(GraphTrialTest, WithoutATrialGraphsAreWanted) {
 TEST(GraphTrialTest, TheFasterWayIsTaken) {
   using std::chrono::milliseconds;
   const std::vector<bool> slow_graphs =
-      Told(GraphTrial(true), 16, milliseconds(20), milliseconds(1));
+      Told(GraphTrial(true), 20, milliseconds(20), milliseconds(1));
   const std::vector<bool> fast_graphs =
-      Told(GraphTrial(true), 16, milliseconds(1), milliseconds(20));
-  for (int k = 0; k < 16; ++k) {
+      Told(GraphTrial(true), 20, milliseconds(1), milliseconds(20));
+  for (int k = 0; k < 20; ++k) {
     const auto i = static_cast<std::size_t>(k);
-    EXPECT_EQ(slow_graphs[i], k >= 4 && k < 10) << k;
-    EXPECT_EQ(fast_graphs[i], k >= 4) << k;
+    EXPECT_EQ(slow_graphs[i], k >= 6 && k < 14) << k;
+    EXPECT_EQ(fast_graphs[i], k >= 6) << k;
   }
 }
 
