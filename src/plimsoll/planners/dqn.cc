@@ -9,15 +9,22 @@
 //   - The share of random actions falls from 1 to 0 with the budget that is spent, in the place of
 //     episode / l: how many episodes there will be is not known. With weights to begin with it
 //     falls from kTunedShare, and steps are smaller.
-//   - Every kGreedyEvery-th episode takes no random action. The others have a taste of their own:
-//     how often a random action may be a removal.
+//   - Every kGreedyEvery-th episode takes no random action. The others have tastes of their own:
+//   how
+//     often a random action may be a removal or, if there are none, doing nothing; and how often it
+//     is the first that can be done. What leaves in turn packs well.
 //   - Every kFollowEvery-th episode follows the best one so far, but for a few random actions: what
 //     lies close to good plans is worth knowing, and neither chance nor the network leads there
 //     often. With weights to begin with, two of three do.
+//   - Variables come back as early as memory allows (section 4.5) or, since that takes addresses,
+//     just in time: as in the best episode so far, but for kOtherShare of those that do not follow
+//     it.
 //   - Steps are those of Adam; what is fitted is a batch of kBatch for every kStepsPerUpdate
 //     actions, or fewer in a large graph, where episodes are long and few.
 //   - Where the plan of an episode cannot be placed under the limit, the load is held to a little
-//     less from then on; where it can, to a little more.
+//     less from then on; where it can, to a little more. What promised to be the best so far is
+//     followed once more with the load held to as much less as was missing, and once more, up to
+//     kMostRetries times.
 //   - Weights that are handed on are those of the best episode without random actions: later ones
 //     may well be worse.
 #include <algorithm>
@@ -52,9 +59,16 @@ constexpr double kTunedShare = 0.08;
 constexpr std::int64_t kGreedyEvery = 5;
 constexpr std::int64_t kFollowEvery = 2;
 constexpr std::int64_t kTunedEvery = 3;  // With weights to begin with: does not follow.
-constexpr double kMostSlips = 4;         // Random actions in an episode that follows another.
+constexpr double kOtherShare = 0.25;
+constexpr double kMostSlips = 4;  // Random actions in an episode that follows another.
 constexpr int kDraws = 8;
 constexpr std::int64_t kLeastEpisodes = 12;
+/// What the load is held to changes by at least and at most this whenever that cannot be placed,
+/// and by the last whenever it can.
+constexpr double kTighter = 0.995;
+constexpr double kTightest = 0.97;
+constexpr double kLooser = 1.0025;
+constexpr int kMostRetries = 6;
 /// Of the budget: how long there may be episodes, if none has found what fits.
 constexpr double kMostBudget = 2;
 
@@ -67,6 +81,17 @@ struct Transition {
   bool terminal = false;
 };
 
+/// What an episode did, and under which conditions.
+struct Walk {
+  std::vector<NodeIndex> actions;
+  Bytes target_bytes = 0;  ///< What the load was held to.
+  double prefetch = plan::kPrefetchEarly;
+};
+
+/// How an episode goes: without random actions, with many, along the best one, or once more along
+/// one that could not be placed.
+enum class Way { kGreedy, kExplore, kFollow, kRetry };
+
 class Trainer {
  public:
   Trainer(const Question& question, bool may_remove,
@@ -74,7 +99,9 @@ class Trainer {
       : question_(question),
         observe_(observe),
         environment_(question, may_remove),
+        may_remove_(may_remove),
         tuned_(question.options.policy != nullptr),
+        least_target_(question.options.limit_bytes),
         network_(environment_.graph(),
                  tuned_ ? *question.options.policy
                         : learn::MakeRandomPolicy(learn::kWidth, question.options.seed)),
@@ -125,62 +152,104 @@ class Trainer {
 
   double Uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
+  Way Choose() const {
+    if (!retry_.actions.empty()) return Way::kRetry;
+    if (episodes_ % kGreedyEvery == 0 || (tuned_ && episodes_ == 1)) return Way::kGreedy;
+    const bool in_turn = tuned_ ? episodes_ % kTunedEvery != 0 : episodes_ % kFollowEvery == 0;
+    return in_turn && !best_walk_.actions.empty() ? Way::kFollow : Way::kExplore;
+  }
+
+  /// Says who is followed, how often an action is random, what the load is held to, and when
+  /// variables come back.
+  void Begin(Way way) {
+    taste_ = Uniform();
+    haste_ = Uniform() < 0.5 ? 0 : std::min(2 * Uniform(), 1.0);
+    const double room = Uniform();
+    const bool other = way == Way::kExplore && Uniform() < kOtherShare;
+    const bool early = other != (best_walk_.prefetch == plan::kPrefetchEarly);
+    const auto above = static_cast<double>(question_.options.limit_bytes - least_target_);
+    walk_.target_bytes = least_target_;
+    walk_.prefetch = early ? plan::kPrefetchEarly : plan::kPrefetchJustInTime;
+    script_ = nullptr;
+    share_ = 0;
+    if (way == Way::kExplore) {
+      share_ = (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
+    }
+    if (way == Way::kFollow) {
+      script_ = &best_walk_;
+      share_ = kMostSlips * Uniform() / static_cast<double>(best_walk_.actions.size());
+    }
+    if (way == Way::kFollow || way == Way::kExplore) {
+      walk_.target_bytes += static_cast<Bytes>(room * above);
+    }
+    if (way == Way::kRetry) {
+      script_ = &retry_;
+      walk_.target_bytes = retry_.target_bytes;
+      walk_.prefetch = retry_.prefetch;
+    }
+    walk_.actions.clear();
+    ahead_ = 0;
+    environment_.Reset(walk_.target_bytes, walk_.prefetch);
+  }
+
   void RunEpisode() {
     ++episodes_;
-    const bool greedy = episodes_ % kGreedyEvery == 0 || (tuned_ && episodes_ == 1);
-    environment_.Reset(greedy ? 0 : Uniform());
-    double share = greedy ? 0 : (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
-    const double taste = Uniform();
-    const bool in_turn = tuned_ ? episodes_ % kTunedEvery != 0 : episodes_ % kFollowEvery == 0;
-    const bool follows = !greedy && in_turn && !best_actions_.empty();
-    if (follows) share = kMostSlips * Uniform() / static_cast<double>(best_actions_.size());
-    actions_.clear();
-    ahead_ = 0;
+    const Way way = Choose();
+    Begin(way);
     while (!environment_.terminal()) {
       const bool late = IsOver();
       if (late && !IsPressed()) return;
       if (late) {
-        share = 1;
-        actions_.push_back(Any(environment_.state().valid, taste));
-        environment_.Take(actions_.back());
+        share_ = 1;
+        walk_.actions.push_back(Any(environment_.state().valid));
+        environment_.Take(walk_.actions.back());
         continue;
       }
       Transition met;
       met.from = environment_.state();
-      met.action = Uniform() < share ? Any(met.from.valid, taste)
-                   : follows         ? Next(met.from)
-                                     : Best(met.from);
-      actions_.push_back(met.action);
+      met.action = Uniform() < share_   ? Any(met.from.valid)
+                   : script_ != nullptr ? Next(met.from)
+                                        : Best(met.from);
+      walk_.actions.push_back(met.action);
       met.reward = static_cast<float>(environment_.Take(met.action));
       met.to = environment_.state();
       met.terminal = environment_.terminal();
       Remember(std::move(met));
       if (++steps_ % steps_per_update_ == 0) Learn();
     }
-    if (!environment_.failed()) Keep();
-    if (share == 0 && !environment_.failed() && environment_.time_ns() < greedy_ns_) {
+    const int retry = std::exchange(retries_, 0);
+    retry_.actions.clear();
+    if (!environment_.failed()) Keep(retry);
+    if (way == Way::kGreedy && !environment_.failed() && environment_.time_ns() < greedy_ns_) {
       greedy_ns_ = environment_.time_ns();
       greedy_policy_ = network_.ToPolicy();
     }
     if (observe_) {
       observe_({episodes_, environment_.failed() ? kNever : environment_.time_ns(), best_ns_,
-                environment_.evaluations(), share});
+                environment_.evaluations(), share_});
     }
   }
 
-  /// A random action, which is a removal less often the lower the taste for it.
-  NodeIndex Any(const std::vector<NodeIndex>& valid, double taste) {
-    NodeIndex node = valid[random_() % valid.size()];
-    for (int k = 0; k < kDraws && environment_.IsRemoval(node) && Uniform() > taste; ++k) {
-      node = valid[random_() % valid.size()];
-    }
+  /// A random action, to the taste of the episode.
+  NodeIndex Any(const std::vector<NodeIndex>& valid) {
+    const auto draw = [&] {
+      if (Uniform() >= haste_) return valid[random_() % valid.size()];
+      const bool idle = environment_.IsNothing(valid.front()) && valid.size() > 1;
+      return valid[idle ? 1 : 0];
+    };
+    NodeIndex node = draw();
+    for (int k = 0; k < kDraws && IsShunned(node) && Uniform() > taste_; ++k) node = draw();
     return node;
   }
 
-  /// The next action of the best episode that may be taken here.
+  bool IsShunned(NodeIndex node) const {
+    return may_remove_ ? environment_.IsRemoval(node) : environment_.IsNothing(node);
+  }
+
+  /// The next action of the episode that is followed that may be taken here.
   NodeIndex Next(const AgentState& state) {
-    while (ahead_ < best_actions_.size()) {
-      const NodeIndex node = best_actions_[ahead_++];
+    while (ahead_ < script_->actions.size()) {
+      const NodeIndex node = script_->actions[ahead_++];
       if (std::ranges::find(state.valid, node) != state.valid.end()) return node;
     }
     return Best(state);
@@ -240,29 +309,45 @@ class Trainer {
     adam_.Step(gradient_, &network_.weights());
   }
 
-  /// Makes a plan of what the episode has chosen if that promises to be the best so far.
-  void Keep() {
+  /// Makes a plan of what the episode has chosen, with less memory for the so-manieth time, if that
+  /// promises to be the best so far.
+  void Keep(int retry) {
     if (environment_.time_ns() >= best_ns_ * (1 - 1e-6)) return;
-    Attempt attempt = environment_.Make();
+    Attempt attempt = environment_.Make(best_ns_);
     if (attempt.plan() == nullptr) {
-      environment_.Tighten(std::get<plan::Misfit>(attempt.made).needed_bytes);
+      const Bytes needed = std::get<plan::Misfit>(attempt.made).needed_bytes;
+      if (retry == 0) least_target_ = Lower(least_target_, needed);
+      if (retry == kMostRetries) return;
+      retry_ = walk_;
+      retry_.target_bytes = Lower(walk_.target_bytes, needed);
+      retries_ = retry + 1;
       return;
     }
-    environment_.Loosen();
+    const auto looser = static_cast<Bytes>(kLooser * static_cast<double>(least_target_));
+    least_target_ = std::min(looser, question_.options.limit_bytes);
     const auto ns = static_cast<double>(sim::Simulate(*attempt.plan()).iteration_ns);
     if (ns >= best_ns_) return;
     best_ns_ = ns;
     best_ = std::move(attempt);
-    best_actions_ = actions_;
+    best_walk_ = walk_;
     if (question_.options.on_progress) {
       question_.options.on_progress(static_cast<Nanoseconds>(ns));
     }
   }
 
+  /// What the load is to be held to, if it was held to `target` and a plan needs so much.
+  Bytes Lower(Bytes target, Bytes needed_bytes) const {
+    const double share = static_cast<double>(question_.options.limit_bytes) /
+                         static_cast<double>(std::max<Bytes>(needed_bytes, 1));
+    return static_cast<Bytes>(std::clamp(share, kTightest, kTighter) * static_cast<double>(target));
+  }
+
   const Question& question_;
   const std::function<void(const DqnEpisode&)>& observe_;
   DqnEnvironment environment_;
+  const bool may_remove_;
   const bool tuned_;
+  Bytes least_target_;  // What the load of the tightest episodes is held to.
   learn::QNetwork<float> network_;
   learn::Adam adam_;
   Eigen::VectorXf gradient_;
@@ -275,9 +360,15 @@ class Trainer {
   std::int64_t steps_ = 0;
   std::optional<Attempt> best_;
   double best_ns_ = kNever;
-  std::vector<NodeIndex> actions_;       // Of the episode so far,
-  std::vector<NodeIndex> best_actions_;  // and of the best.
-  std::size_t ahead_ = 0;                // Of those, the next to follow.
+  double share_ = 0;  // Of random actions in the episode;
+  double taste_ = 0;  // its taste for removals, or, if there are none, for doing nothing,
+  double haste_ = 0;  // and for what can be done first.
+  Walk walk_;         // The episode so far,
+  Walk best_walk_;    // the best one,
+  Walk retry_;        // and one to be followed with less memory, if it has actions,
+  int retries_ = 0;   // for the so-manieth time.
+  const Walk* script_ = nullptr;  // Who is followed,
+  std::size_t ahead_ = 0;         // and how far.
   learn::Policy greedy_policy_;
   double greedy_ns_ = kNever;
 };

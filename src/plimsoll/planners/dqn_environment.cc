@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "plimsoll/base/index.h"
 #include "plimsoll/planners/dqn_candidates_internal.h"
@@ -15,24 +16,20 @@ using learn::ActionKind;
 using learn::NodeIndex;
 using plan::OpIndex;
 
-/// What the load is held to changes by at least and at most this whenever that cannot be placed,
-/// and by the last whenever it can.
-constexpr double kTighter = 0.995;
-constexpr double kTightest = 0.97;
-constexpr double kLooser = 1.0025;
 /// What is rebuilt on the way stays for so many ops: without an end to it, long chains of removals
 /// would fill the memory when they are rebuilt.
 constexpr OpIndex kHorizon = 24;
 
-/// When variables come back: as early as memory allows (section 4.5), or later where that cannot be
-/// placed.
+/// What a plan is tried with: with less memory for the load, parts of the target, and with
+/// variables that come back later. The fastest come first, and no more of them than so many.
+constexpr std::array kShares = {1.0, 0.99, 0.98, 0.97, 0.96, 0.95};
 constexpr std::array kPrefetches = {plan::kPrefetchEarly, plan::kPrefetchJustInTime, 0.8};
+constexpr std::size_t kMostTries = 6;
 
 }  // namespace
 
 DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
-    : question_(question), evaluator_(question), least_target_(question.options.limit_bytes) {
-  evaluator_.set_target(question.options.limit_bytes);
+    : question_(question), evaluator_(question) {
   Nanoseconds now = 0;
   for (const plan::Op& op : question.problem.ops) {
     start_ns_.push_back(now);
@@ -54,24 +51,11 @@ DqnEnvironment::DqnEnvironment(const Question& question, bool may_remove)
   }
 }
 
-void DqnEnvironment::Tighten(Bytes needed_bytes) {
-  const double share = static_cast<double>(question_.options.limit_bytes) /
-                       static_cast<double>(std::max<Bytes>(needed_bytes, 1));
-  least_target_ = static_cast<Bytes>(std::clamp(share, kTightest, kTighter) *
-                                     static_cast<double>(least_target_));
-}
-
-void DqnEnvironment::Loosen() {
-  const auto target = static_cast<Bytes>(kLooser * static_cast<double>(least_target_));
-  least_target_ = std::min(target, question_.options.limit_bytes);
-}
-
-void DqnEnvironment::Reset(double room) {
-  const auto above = static_cast<double>(question_.options.limit_bytes - least_target_);
-  evaluator_.set_target(least_target_ + static_cast<Bytes>(room * above));
+void DqnEnvironment::Reset(Bytes target_bytes, double prefetch) {
+  evaluator_.set_target(target_bytes);
   joint_ = {};
   joint_.horizon = kHorizon;
-  joint_.prefetch = kPrefetches.front();
+  joint_.prefetch = prefetch;
   joint_.choices.assign(evaluator_.gaps().size(), Choice::kKeep);
   banned_.assign(candidates_.size(), false);
   link_free_ns_ = 0;
@@ -246,15 +230,40 @@ double DqnEnvironment::Take(NodeIndex node) {
   return failed_ ? -kFailure : Charge();
 }
 
-Attempt DqnEnvironment::Make() {
-  std::optional<Attempt> attempt;
-  // What is back early needs an address early.
-  for (const double prefetch : kPrefetches) {
-    joint_.prefetch = prefetch;
-    attempt = evaluator_.Make(joint_);
-    if (attempt->plan() != nullptr) break;
+Attempt DqnEnvironment::Make(double below_ns) {
+  struct Try {
+    double ns = 0;
+    Bytes load_bytes = 0;
+    double prefetch = 0;
+  };
+  const Try as_is{time_ns_, evaluator_.target(), joint_.prefetch};
+  const auto set = [this](const Try& x) {
+    evaluator_.set_target(x.load_bytes);
+    joint_.prefetch = x.prefetch;
+  };
+  std::vector<Try> tries;
+  for (const double share : kShares) {
+    const auto load = static_cast<Bytes>(share * static_cast<double>(as_is.load_bytes));
+    if (load < peak_bytes_) break;
+    for (const double prefetch : kPrefetches) {
+      set({0, load, prefetch});
+      const double ns = Predict();
+      if (ns < below_ns) tries.push_back({ns, load, prefetch});
+    }
   }
-  return std::move(*attempt);
+  std::ranges::stable_sort(tries, {}, &Try::ns);
+  tries.resize(std::min(tries.size(), kMostTries));
+  set(as_is);
+  Attempt first = evaluator_.Make(joint_);
+  for (const Try& x : tries) {
+    if (first.plan() != nullptr) break;
+    if (x.load_bytes == as_is.load_bytes && x.prefetch == as_is.prefetch) continue;
+    set(x);
+    Attempt other = evaluator_.Make(joint_);
+    if (other.plan() != nullptr) first = std::move(other);
+  }
+  set(as_is);
+  return first;
 }
 
 /// Sends a variable out; returns the op that begins when it has left, rounded up (section 4.6).

@@ -23,10 +23,10 @@ namespace plimsoll::planners {
 ///
 /// An action is worth, in negative time, what it adds to the rehearsed iteration: replays, and
 /// copies as far as nothing hides them. The rehearsal brings variables back in the order of their
-/// next use, as early as memory allows (section 4.5). Up to the agent
-/// the target is held; behind it the rehearsal has the memory that the load still takes. So an
-/// action is charged when the ops reach what it causes, and the rewards of an episode add up to the
-/// overhead of its plan.
+/// next use, as early as memory allows (section 4.5), or just in time. Up to the agent the target
+/// is held; behind it the rehearsal has the memory that the load still takes. So an action is
+/// charged when the ops reach what it causes, and the rewards of an episode add up to the overhead
+/// of its plan.
 class DqnEnvironment {
  public:
   /// Without `may_remove`, variables are only swapped. Keeps a reference to the question.
@@ -36,15 +36,11 @@ class DqnEnvironment {
   bool has_candidates() const { return !candidates_.empty(); }
   const learn::OperationGraph& graph() const { return graph_; }
 
-  /// Lowers the lowest target, at first the limit, since a plan needs so much,
-  void Tighten(Bytes needed_bytes);
-  /// and raises it again.
-  void Loosen();
   std::int64_t evaluations() const { return evaluator_.evaluations(); }
 
-  /// Goes back to the beginning of the iteration. The load is to be brought under the lowest target
-  /// so far, with `room` 0, or the limit, with 1, or something in between.
-  void Reset(double room);
+  /// Goes back to the beginning of the iteration. The load is to be brought under the target; what
+  /// was swapped comes back as `prefetch` says (plan/rehearsal.h).
+  void Reset(Bytes target_bytes, double prefetch);
   /// The agent, and the nodes whose actions it may take. REQUIRES for all below: Reset().
   const learn::AgentState& state() const { return state_; }
   /// Whether the episode is over: the load is within the target, or it has failed.
@@ -58,14 +54,22 @@ class DqnEnvironment {
   bool IsRemoval(learn::NodeIndex node) const {
     return graph_.features[static_cast<std::size_t>(node)][learn::kAction] < 0;
   }
+  /// Whether it stands for doing nothing.
+  bool IsNothing(learn::NodeIndex node) const {
+    return graph_.actions[static_cast<std::size_t>(action_at_[static_cast<std::size_t>(node)])]
+               .kind == learn::ActionKind::kNothing;
+  }
   /// Takes the action of a valid node; returns the reward, 1 being kRewardUnit of the iteration.
   double Take(learn::NodeIndex node);
 
   /// Time of the rehearsed iteration. REQUIRES: terminal() and not failed().
   double time_ns() const { return time_ns_; }
   const std::vector<Choice>& choices() const { return joint_.choices; }
-  /// Makes a plan; one in which variables come back later if it cannot be placed otherwise.
-  Attempt Make();
+  Bytes target() const { return evaluator_.target(); }
+  double prefetch() const { return joint_.prefetch; }
+  /// Makes a plan that promises to take less than `below_ns`: if it cannot be placed as it is, one
+  /// with less memory for the load or in which variables come back later.
+  Attempt Make(double below_ns);
 
   static constexpr double kRewardUnit = 0.01;
   /// What a failure costs, in rewards.
@@ -88,7 +92,6 @@ class DqnEnvironment {
 
   const Question& question_;
   JointEvaluator evaluator_;
-  Bytes least_target_ = 0;
   std::vector<learn::Candidate> candidates_;
   std::vector<std::size_t> gap_of_;               // Per candidate: its gap.
   std::vector<std::vector<std::size_t>> starts_;  // Per op: the candidates whose gaps it begins.

@@ -94,7 +94,7 @@ class DqnEnvironmentTest : public testing::Test {
 
 TEST_F(DqnEnvironmentTest, ASwapTakesTheAgentToTheOpBehindItsCopy) {
   DqnEnvironment environment(question_, true);
-  environment.Reset(1);
+  environment.Reset(options_.limit_bytes, plan::kPrefetchEarly);
   EXPECT_EQ(environment.op(), 0) << "where the first gap begins";
   EXPECT_TRUE(IsValid(environment, NodeOf(environment, kNothing, 0)));
   EXPECT_TRUE(IsValid(environment, NodeOf(environment, kRemove, 0)));
@@ -110,7 +110,7 @@ TEST_F(DqnEnvironmentTest, ASwapTakesTheAgentToTheOpBehindItsCopy) {
 
 TEST_F(DqnEnvironmentTest, RewardsAddUpToTheOverhead) {
   DqnEnvironment environment(question_, false);
-  environment.Reset(1);
+  environment.Reset(options_.limit_bytes, plan::kPrefetchEarly);
   double sum = environment.Take(NodeOf(environment, kSwap, 0));
   sum += environment.Take(NodeOf(environment, kSwap, 1));
   ASSERT_TRUE(environment.terminal());
@@ -123,7 +123,7 @@ TEST_F(DqnEnvironmentTest, RewardsAddUpToTheOverhead) {
 
 TEST_F(DqnEnvironmentTest, ARemovalCostsWhatRunsAgain) {
   DqnEnvironment environment(question_, true);
-  environment.Reset(1);
+  environment.Reset(options_.limit_bytes, plan::kPrefetchEarly);
   EXPECT_NEAR(environment.Take(NodeOf(environment, kRemove, 0)), -12.5, 1e-9);
   EXPECT_EQ(environment.op(), 1) << "a removal takes no time";
   EXPECT_NEAR(environment.Take(NodeOf(environment, kRemove, 1)), -12.5, 1e-9);
@@ -133,7 +133,7 @@ TEST_F(DqnEnvironmentTest, ARemovalCostsWhatRunsAgain) {
 
 TEST_F(DqnEnvironmentTest, TheAgentMustActBeforeAnOpThatHasNoRoom) {
   DqnEnvironment environment(question_, true);
-  environment.Reset(1);
+  environment.Reset(options_.limit_bytes, plan::kPrefetchEarly);
   EXPECT_EQ(environment.Take(NodeOf(environment, kNothing, 0)), 0);
   EXPECT_EQ(environment.op(), 1);
   EXPECT_EQ(environment.Take(NodeOf(environment, kNothing, 0)), 0);
