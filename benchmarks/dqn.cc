@@ -26,6 +26,7 @@
 #include "plimsoll/base/parse.h"
 #include "plimsoll/learn/policy.h"
 #include "plimsoll/planners/dqn_internal.h"
+#include "plimsoll/planners/swap_bound.h"
 #include "plimsoll/report/table.h"
 #include "swapping/workload.h"
 
@@ -106,6 +107,7 @@ class Figure5 {
   void Print(const Workload& workload) {
     std::vector<std::string> header = {workload.name};
     for (const planners::Planner* planner : chosen_) header.emplace_back(planner->name);
+    header.emplace_back("bound of swapping");
     report::Table table(header);
     for (const int percent : options_.limits) {
       std::vector<std::string> cells = {fmt::format("limit {}", percent)};
@@ -113,6 +115,10 @@ class Figure5 {
         cells.push_back(Overhead(workload, percent, *planner));
         fmt::print(stderr, "{} {} {}: {}\n", workload.name, percent, planner->name, cells.back());
       }
+      const Bytes limit_bytes = swapping::PercentOf(workload.peak_bytes, percent);
+      const auto bound_ns =
+          static_cast<double>(planners::SwapBound(workload.problem, machine_, limit_bytes));
+      cells.push_back(fmt::format("{:.2f}", Percent(bound_ns, workload)));
       table.Add(std::move(cells));
     }
     fmt::print("{}training: at most {:.0f} s of processor time a plan\n\n", table.Render(),
@@ -138,10 +144,12 @@ class Figure5 {
           std::max(longest_seconds_, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
     }
     if (!outcome.plan) return "-";
-    const double overhead = static_cast<double>(outcome.timeline.iteration_ns) /
-                                static_cast<double>(workload.problem.iteration_ns()) -
-                            1;
-    return fmt::format("{:.2f}", 100 * overhead);
+    return fmt::format("{:.2f}",
+                       Percent(static_cast<double>(outcome.timeline.iteration_ns), workload));
+  }
+
+  static double Percent(double iteration_ns, const Workload& workload) {
+    return 100 * (iteration_ns / static_cast<double>(workload.problem.iteration_ns()) - 1);
   }
 
   const Options& options_;

@@ -12,9 +12,9 @@
 namespace plimsoll::exec {
 
 /// Finds out whether iterations are faster as graphs or op by op: some of each, one after the
-/// other, timed from beginning to beginning; the medians count. To issue an iteration op by op keeps
-/// the processor busy, and whatever else that does makes some of them longer: so it must be faster by
-/// more than a little.
+/// other, timed from beginning to beginning; the medians count. To issue an iteration op by op
+/// keeps the processor busy, and whatever else that does makes some of them longer: so it must be
+/// faster by more than a little.
 ///
 ///     iteration   0 1 2 3 4 5 | 6 7 8 9 10 11 12 13 | 14 ...
 ///                   op by op  |       graphs        | whatever was faster

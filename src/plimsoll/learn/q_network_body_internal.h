@@ -117,8 +117,9 @@ Scalar QNetwork<Scalar>::Value(int state, NodeIndex action) const {
 
 template <typename Scalar>
 void QNetwork<Scalar>::AddGradient(const std::vector<NodeIndex>& actions,
-                                   const std::vector<Scalar>& slopes, Vector* gradient) const {
-  Matrix slope = Matrix::Zero(states_[0].rows(), width_);  // Of S^T.
+                                   const std::vector<Scalar>& slopes, Vector* gradient) {
+  Matrix& slope = slope_;  // Of S^T.
+  slope.setZero(states_[0].rows(), width_);
   Matrix mean_slope = Matrix::Zero(batch_, width_);
   for (int b = 0; b < batch_; ++b) {
     const auto at = static_cast<std::size_t>(b);
@@ -143,8 +144,9 @@ void QNetwork<Scalar>::AddGradient(const std::vector<NodeIndex>& actions,
   for (Eigen::Index n = 0; n < static_cast<Eigen::Index>(graph_.size()); ++n) {
     slope.middleRows(n * batch_, batch_) += mean_slope;
   }
-  Matrix input_slope = Matrix::Zero(slope.rows(), width_);
-  Matrix through(slope.rows(), width_);
+  Matrix& input_slope = input_slope_;
+  input_slope.setZero(slope.rows(), width_);
+  Matrix& through = through_;
   for (std::size_t t = kRounds; t-- > 0;) {
     slope = (states_[t].array() > 0).select(slope, Scalar{0});
     input_slope += slope;
@@ -158,8 +160,9 @@ void QNetwork<Scalar>::AddGradient(const std::vector<NodeIndex>& actions,
 
 /// From the slope of W1 x + W3 sum ReLU(W4 w) to those of W1, W3 and W4.
 template <typename Scalar>
-void QNetwork<Scalar>::AddInputGradient(const Matrix& slope, Vector* gradient) const {
-  Matrix per_node(static_cast<Eigen::Index>(graph_.size()), width_);
+void QNetwork<Scalar>::AddInputGradient(const Matrix& slope, Vector* gradient) {
+  Matrix& per_node = node_slope_;
+  per_node.resize(static_cast<Eigen::Index>(graph_.size()), width_);
   for (Eigen::Index n = 0; n < per_node.rows(); ++n) {
     per_node.row(n) = slope.middleRows(n * batch_, batch_).colwise().sum();
   }

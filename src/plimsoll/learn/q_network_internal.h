@@ -55,7 +55,7 @@ class QNetwork {
 
   /// Adds to the gradient, for one action of each state, `slopes` times that of its Q.
   void AddGradient(const std::vector<NodeIndex>& actions, const std::vector<Scalar>& slopes,
-                   Vector* gradient) const;
+                   Vector* gradient);
 
  private:
   using MatrixMap = Eigen::Map<const Matrix>;
@@ -64,7 +64,7 @@ class QNetwork {
   Eigen::Map<Matrix> GradientOf(int k, Vector* gradient) const;
   void AddNeighbours(const Matrix& from, Matrix* to) const;
   Eigen::Index Row(int state, NodeIndex node) const { return node * batch_ + state; }
-  void AddInputGradient(const Matrix& slope, Vector* gradient) const;
+  void AddInputGradient(const Matrix& slope, Vector* gradient);
 
   const OperationGraph& graph_;
   const int width_;
@@ -80,6 +80,12 @@ class QNetwork {
   std::array<Matrix, kRounds - 1> sums_;  // Over the neighbours, of S^1 to S^{T-1}.
   Matrix means_;                          // Per state: of S^T.
   Matrix graph_states_;                   // Per state: g.
+  // What gradients are computed in: as large as `states_`, and kept, for memory that is new each
+  // time costs more than what is computed.
+  Matrix slope_;
+  Matrix input_slope_;
+  Matrix through_;
+  Matrix node_slope_;
 };
 
 extern template class QNetwork<float>;

@@ -8,11 +8,10 @@
 // What the paper leaves open:
 //   - The share of random actions falls from 1 to 0 with the budget that is spent, in the place of
 //     episode / l: how many episodes there will be is not known. With weights to begin with it
-//     falls from kTunedShare, and steps are smaller.
-//   - Every kGreedyEvery-th episode takes no random action. The others have tastes of their own:
-//   how
-//     often a random action may be a removal or, if there are none, doing nothing; and how often it
-//     is the first that can be done. What leaves in turn packs well.
+//     falls from kTunedShare in every other one, in case they are of no use, and steps are smaller.
+//   - Every kGreedyEvery-th episode takes no random action. The others have a taste of their own:
+//     how often a random action may be a removal. If there are none: how often it may be to do
+//     nothing, and how often it is the first that can be done; what leaves in turn packs well.
 //   - Every kFollowEvery-th episode follows the best one so far, but for a few random actions: what
 //     lies close to good plans is worth knowing, and neither chance nor the network leads there
 //     often. With weights to begin with, two of three do.
@@ -50,7 +49,7 @@ using learn::NodeIndex;
 constexpr float kDecay = 0.8F;  // Gamma.
 constexpr std::size_t kBatch = 8;
 constexpr std::int64_t kStepsPerUpdate = 2;
-constexpr std::size_t kNodesPerStep = 400;  // Of large graphs, for each action of those.
+constexpr std::size_t kNodesPerStep = 100;  // Of large graphs, for each action of those.
 constexpr std::size_t kMemory = 20'000;
 constexpr float kRate = 3e-3F;
 constexpr float kTunedRate = 1e-3F;
@@ -58,7 +57,8 @@ constexpr float kLongestGradient = 10;
 constexpr double kTunedShare = 0.08;
 constexpr std::int64_t kGreedyEvery = 5;
 constexpr std::int64_t kFollowEvery = 2;
-constexpr std::int64_t kTunedEvery = 3;  // With weights to begin with: does not follow.
+constexpr std::int64_t kTunedEvery = 3;     // With weights to begin with: does not follow,
+constexpr std::int64_t kDoubtfulEvery = 6;  // nor trust them.
 constexpr double kOtherShare = 0.25;
 constexpr double kMostSlips = 4;  // Random actions in an episode that follows another.
 constexpr int kDraws = 8;
@@ -69,6 +69,8 @@ constexpr double kTighter = 0.995;
 constexpr double kTightest = 0.97;
 constexpr double kLooser = 1.0025;
 constexpr int kMostRetries = 6;
+/// How much harder than for others a placement is tried: next to an episode that takes no time.
+constexpr std::int64_t kPlaceTimes = 10;
 /// Of the budget: how long there may be episodes, if none has found what fits.
 constexpr double kMostBudget = 2;
 
@@ -98,7 +100,7 @@ class Trainer {
           const std::function<void(const DqnEpisode&)>& observe)
       : question_(question),
         observe_(observe),
-        environment_(question, may_remove),
+        environment_(question_, may_remove),
         may_remove_(may_remove),
         tuned_(question.options.policy != nullptr),
         least_target_(question.options.limit_bytes),
@@ -163,7 +165,7 @@ class Trainer {
   /// variables come back.
   void Begin(Way way) {
     taste_ = Uniform();
-    haste_ = Uniform() < 0.5 ? 0 : std::min(2 * Uniform(), 1.0);
+    haste_ = may_remove_ || Uniform() < 0.5 ? 0 : std::min(2 * Uniform(), 1.0);
     const double room = Uniform();
     const bool other = way == Way::kExplore && Uniform() < kOtherShare;
     const bool early = other != (best_walk_.prefetch == plan::kPrefetchEarly);
@@ -173,7 +175,9 @@ class Trainer {
     script_ = nullptr;
     share_ = 0;
     if (way == Way::kExplore) {
-      share_ = (tuned_ ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
+      const bool trusts = tuned_ && episodes_ % kDoubtfulEvery != 0;
+      share_ = (trusts ? kTunedShare : 1.0) * std::clamp(1 - Progress(), 0.0, 1.0);
+      if (haste_ >= 1) share_ = 1;
     }
     if (way == Way::kFollow) {
       script_ = &best_walk_;
@@ -342,7 +346,7 @@ class Trainer {
     return static_cast<Bytes>(std::clamp(share, kTightest, kTighter) * static_cast<double>(target));
   }
 
-  const Question& question_;
+  const Question question_;
   const std::function<void(const DqnEpisode&)>& observe_;
   DqnEnvironment environment_;
   const bool may_remove_;
@@ -377,7 +381,9 @@ class Trainer {
 
 Attempt TrainDqn(const Question& question, bool may_remove,
                  const std::function<void(const DqnEpisode&)>& observe) {
-  return Trainer(question, may_remove, observe).Run();
+  PlannerOptions options = question.options;
+  options.place_nodes *= kPlaceTimes;
+  return Trainer({question.problem, question.machine, options}, may_remove, observe).Run();
 }
 
 Attempt PlanDqn(const Question& question) { return TrainDqn(question, true); }

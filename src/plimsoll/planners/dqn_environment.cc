@@ -20,11 +20,15 @@ using plan::OpIndex;
 /// would fill the memory when they are rebuilt.
 constexpr OpIndex kHorizon = 24;
 
-/// What a plan is tried with: with less memory for the load, parts of the target, and with
-/// variables that come back later. The fastest come first, and no more of them than so many.
-constexpr std::array kShares = {1.0, 0.99, 0.98, 0.97, 0.96, 0.95};
-constexpr std::array kPrefetches = {plan::kPrefetchEarly, plan::kPrefetchJustInTime, 0.8};
-constexpr std::size_t kMostTries = 6;
+/// What a plan is tried with: memory for the load, in steps of the limit down to what it needs, and
+/// variables that come back sooner or later; the fastest come first. Of equals those that come back
+/// later, which take fewer addresses.
+constexpr double kLoadStep = 0.01;
+constexpr int kMostLoads = 12;
+constexpr std::array kPrefetches = {plan::kPrefetchJustInTime, 0.8, plan::kPrefetchEarly};
+constexpr int kMostTries = 6;
+/// Of what a plan misses by, what the next has less for its load.
+constexpr double kGiveWay = 0.5;
 
 }  // namespace
 
@@ -231,39 +235,48 @@ double DqnEnvironment::Take(NodeIndex node) {
 }
 
 Attempt DqnEnvironment::Make(double below_ns) {
-  struct Try {
-    double ns = 0;
-    Bytes load_bytes = 0;
-    double prefetch = 0;
-  };
   const Try as_is{time_ns_, evaluator_.target(), joint_.prefetch};
-  const auto set = [this](const Try& x) {
-    evaluator_.set_target(x.load_bytes);
-    joint_.prefetch = x.prefetch;
-  };
+  std::vector<Try> tries = ListTries(below_ns);
+  tries.push_back(as_is);
+  std::optional<Attempt> attempt;
+  int made = 0;
+  Bytes most = question_.options.limit_bytes;
+  for (const Try& x : tries) {
+    const bool last = &x == &tries.back();
+    if (!last && (x.load_bytes > most || made == kMostTries)) continue;
+    Set(x);
+    attempt = evaluator_.Make(joint_);
+    if (attempt->plan() != nullptr) break;
+    const double share = static_cast<double>(std::get<plan::Misfit>(attempt->made).needed_bytes) /
+                         static_cast<double>(question_.options.limit_bytes);
+    most = static_cast<Bytes>((1 - kGiveWay * (share - 1)) * static_cast<double>(x.load_bytes));
+    ++made;
+  }
+  Set(as_is);
+  return std::move(*attempt);
+}
+
+void DqnEnvironment::Set(const Try& x) {
+  evaluator_.set_target(x.load_bytes);
+  joint_.prefetch = x.prefetch;
+}
+
+/// The fastest first, none that takes as long as `below_ns`.
+std::vector<DqnEnvironment::Try> DqnEnvironment::ListTries(double below_ns) {
   std::vector<Try> tries;
-  for (const double share : kShares) {
-    const auto load = static_cast<Bytes>(share * static_cast<double>(as_is.load_bytes));
+  for (int k = 0; k < kMostLoads; ++k) {
+    const double share = 1 - kLoadStep * k;
+    const auto load =
+        static_cast<Bytes>(share * static_cast<double>(question_.options.limit_bytes));
     if (load < peak_bytes_) break;
     for (const double prefetch : kPrefetches) {
-      set({0, load, prefetch});
+      Set({0, load, prefetch});
       const double ns = Predict();
       if (ns < below_ns) tries.push_back({ns, load, prefetch});
     }
   }
   std::ranges::stable_sort(tries, {}, &Try::ns);
-  tries.resize(std::min(tries.size(), kMostTries));
-  set(as_is);
-  Attempt first = evaluator_.Make(joint_);
-  for (const Try& x : tries) {
-    if (first.plan() != nullptr) break;
-    if (x.load_bytes == as_is.load_bytes && x.prefetch == as_is.prefetch) continue;
-    set(x);
-    Attempt other = evaluator_.Make(joint_);
-    if (other.plan() != nullptr) first = std::move(other);
-  }
-  set(as_is);
-  return first;
+  return tries;
 }
 
 /// Sends a variable out; returns the op that begins when it has left, rounded up (section 4.6).

@@ -76,6 +76,15 @@ class DqnEnvironment {
   static constexpr double kFailure = 30;
 
  private:
+  /// What a plan of the same choices is made with.
+  struct Try {
+    double ns = 0;  ///< That it promises to take.
+    Bytes load_bytes = 0;
+    double prefetch = 0;
+  };
+
+  void Set(const Try& x);
+  std::vector<Try> ListTries(double below_ns);
   bool TryChoice(std::size_t gap, Choice choice);
   bool SwapAnything();
   void Measure();

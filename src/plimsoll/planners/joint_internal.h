@@ -63,8 +63,8 @@ class Joint {
 
   // Choices:
   Scored Empty() const;
-  /// Finds choices for the target from scratch; ones that take for ever if it finds none. Once there
-  /// are any, it takes no longer than to `end`, of the budget.
+  /// Finds choices for the target from scratch; ones that take for ever if it finds none. Once
+  /// there are any, it takes no longer than to `end`, of the budget.
   Scored Begin(const Start& start, double end = 1);
   /// Goes on from where starts got stuck that did not reach the target; choices that take for ever
   /// if that does not help.
