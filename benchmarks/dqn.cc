@@ -26,7 +26,7 @@
 #include "plimsoll/base/parse.h"
 #include "plimsoll/learn/policy.h"
 #include "plimsoll/planners/dqn_internal.h"
-#include "plimsoll/planners/swap_bound.h"
+#include "plimsoll/planners/joint_bound.h"
 #include "plimsoll/report/table.h"
 #include "swapping/workload.h"
 
@@ -117,7 +117,7 @@ class Figure5 {
       }
       const Bytes limit_bytes = swapping::PercentOf(workload.peak_bytes, percent);
       const auto bound_ns =
-          static_cast<double>(planners::SwapBound(workload.problem, machine_, limit_bytes));
+          static_cast<double>(planners::JointBound(workload.problem, machine_, limit_bytes, false));
       cells.push_back(fmt::format("{:.2f}", Percent(bound_ns, workload)));
       table.Add(std::move(cells));
     }

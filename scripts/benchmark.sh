@@ -42,9 +42,9 @@ logs=("$data"/singa/*.csv.gz)
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/limits --reduction --seconds 0.5 "${traces[@]}"
 [ "${#traces[@]}" -eq 0 ] || run "$bin"/recompute_baselines "${traces[@]}"
 networks=("$data"/traces/{vgg16_cifar_b100,resnet50_b64,unet_b8_256,lstm_b64_t512,kmeans_1m,sdresnet110_cifar_b100}.trace.gz)
-small="$data"/traces/resnet18_b100.trace.gz
+deep="$data"/traces/resnet152_b32.trace.gz
 [ ! -f "${networks[1]}" ] || run "$bin"/dqn --minutes 5 "${networks[@]}"
-[ ! -f "$small" ] || run "$bin"/dqn --transfer "$small" "${networks[1]}"
+[ ! -f "$deep" ] || run "$bin"/dqn --transfer "${networks[1]}" "$deep"
 run "$bin"/million_buffers
 run "$bin"/pool_latency
 OMP_NUM_THREADS=1 run "$bin"/predictions 0.5
