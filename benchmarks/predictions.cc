@@ -13,6 +13,7 @@
 #include "plimsoll/base/clock.h"
 #include "plimsoll/device/host_backend.h"
 #include "plimsoll/exec/managed_device.h"
+#include "plimsoll/exec/measure_link.h"
 #include "plimsoll/exec/plain_device.h"
 #include "plimsoll/nn/data.h"
 #include "plimsoll/nn/models/model.h"
@@ -52,7 +53,23 @@ std::vector<double> TimeSteps(exec::Device* device, nn::KernelLibrary* library,
   return times;
 }
 
-void Compare(const Subject& subject, double bytes_per_s) {
+device::HostOptions WithLink(double bytes_per_s) {
+  return {.out_bytes_per_s = bytes_per_s, .in_bytes_per_s = bytes_per_s};
+}
+
+/// The throttled link, with what copies over it cost the ops beside them, as `train` measures it.
+plan::Machine MeasureMachine(double bytes_per_s) {
+  plan::Machine machine = {.name = "throttled",
+                           .out_bytes_per_s = bytes_per_s,
+                           .in_bytes_per_s = bytes_per_s,
+                           .both_out_bytes_per_s = bytes_per_s,
+                           .both_in_bytes_per_s = bytes_per_s};
+  device::HostBackend backend(WithLink(bytes_per_s));
+  exec::MeasureCosts(&backend, nn::MakeHostTraffic, &machine);
+  return machine;
+}
+
+void Compare(const Subject& subject, const plan::Machine& machine) {
   const nn::Model model = nn::FindModel(subject.model);
   const nn::Network network = model.build(subject.options);
   const auto library = nn::MakeOneDnnLibrary();
@@ -62,14 +79,10 @@ void Compare(const Subject& subject, double bytes_per_s) {
     exec::PlainDevice plain(&plain_backend);
     const double unlimited_ms =
         Median(TimeSteps(&plain, library.get(), network, model.data, subject.batch));
-    device::HostBackend backend({.out_bytes_per_s = bytes_per_s, .in_bytes_per_s = bytes_per_s});
+    device::HostBackend backend(WithLink(machine.out_bytes_per_s));
     exec::ManagedOptions options;
     options.watch.planning.limit_bytes = peak * percent / 100;
-    options.watch.planning.machine = {.name = "throttled",
-                                      .out_bytes_per_s = bytes_per_s,
-                                      .in_bytes_per_s = bytes_per_s,
-                                      .both_out_bytes_per_s = bytes_per_s,
-                                      .both_in_bytes_per_s = bytes_per_s};
+    options.watch.planning.machine = machine;
     options.watch.planning.evaluations = 2000;
     options.watch.plan_at_once = true;
     options.watch.recordings = 3;
@@ -110,11 +123,15 @@ int main(int argc, char** argv) {
        4,
        {.classes = 1000, .sequence_length = 64, .width_divisor = 4, .depth_divisor = 2}},
   };
+  const plan::Machine machine = MeasureMachine(bytes_per_s);
   fmt::print(
-      "link {:.2f} GB/s each way; times in ms, overheads in percent of the sum of op times\n",
-      bytes_per_s / 1e9);
+      "link {:.2f} GB/s each way; ops take {:.2f} times as long beside a copy out, {:.2f} times "
+      "beside a\ncopy in, and lose {:.0f} us where they wait for one; times in ms, overheads in "
+      "percent of the sum of op times\n",
+      bytes_per_s / 1e9, machine.slowdown_by_out, machine.slowdown_by_in,
+      static_cast<double>(machine.handover_ns) / 1e3);
   fmt::print("{:<14} {:>7} {:>13} {:>10} {:>12} {:>11} {:>7} {:>10} {:>9}\n", "network", "limit",
              "unlimited run", "ops", "predicted", "measured", "ratio", "predicted", "measured");
-  for (const Subject& subject : subjects) Compare(subject, bytes_per_s);
+  for (const Subject& subject : subjects) Compare(subject, machine);
   return 0;
 }
