@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exits of a sketch: where in its steps swapped gaps begin and end.
+// Exits of a sketch: where in its steps swapped gaps begin and end; and the steps with their loads,
+// one after the other.
 #include <algorithm>
 #include <utility>
 
@@ -19,8 +20,9 @@ using plan::VariableIndex;
 
 /// The recorded op of the last step was the last to use the gap's variable before it.
 void Sketch::OpenTrip(std::size_t gap) {
+  const RecordedGap& recorded = gaps_[gap];
   std::size_t index = trips_.size();
-  if (model_.gaps[gap].end >= model_.problem.period) {
+  if (recorded.around) {
     // They come first, in the order of their gaps.
     const auto end = trips_.begin() + static_cast<std::ptrdiff_t>(around_count_);
     index = static_cast<std::size_t>(
@@ -30,40 +32,33 @@ void Sketch::OpenTrip(std::size_t gap) {
   } else {
     trips_.push_back({.gap = gap});
   }
-  trips_[index].written = WrittenAt(gap);
-  trips_[index].last = step() - 1;
-  trip_of_[At(model_.gaps[gap].variable)] = static_cast<std::int32_t>(index);
+  trips_[index].written = WrittenAt(recorded);
+  trips_[index].last = step_ - 1;
+  LifeOf(recorded.variable).trip = static_cast<std::int32_t>(index);
+  stirred_.push_back(recorded.variable);
 }
 
 /// The last step that wrote a gap's variable, or rebuilt it; as plan::FindLastWriters() says it.
-Slot Sketch::WrittenAt(std::size_t gap) const {
-  const VariableIndex v = model_.gaps[gap].variable;
-  const plan::Problem& problem = model_.problem;
-  const plan::Variable& variable = problem.variables[At(v)];
-  const bool was_there = model_.gaps[gap].begin <= variable.begin || variable.persistent();
-  if (writes_until_[gap] == 0) {
-    return was_there && goes_around_[At(v)] == 0 ? -1 : plan::Exit::kAtLastUse;
+Slot Sketch::WrittenAt(const RecordedGap& gap) const {
+  const Life& life = LifeOf(gap.variable);
+  if (gap.writes == 0) {
+    return gap.was_there && !life.goes_around ? -1 : plan::Exit::kAtLastUse;
   }
-  const OpIndex op = model_.writers[At(v)][At(writes_until_[gap] - 1)];
-  if (model_.gaps[gap].begin > variable.begin && problem.ops[At(op)].position < variable.begin) {
-    return plan::Exit::kAtLastUse;
-  }
-  const auto next = std::lower_bound(late_.begin(), late_.end(), std::pair(op + 1, Slot{0}));
-  const Slot recorded = op + (next == late_.begin() ? 0 : std::prev(next)->second);
-  return std::max(recorded, rebuilt_at_[At(v)]);
+  if (gap.writer == plan::Exit::kAtLastUse) return gap.writer;
+  return std::max(gap.writer + BehindAt(gap.writer + 1), life.rebuilt_at);
 }
 
 /// The recorded op that is the next step uses the variable.
 void Sketch::EndTrip(VariableIndex v) {
   Touch(v, kHere);
-  trip_of_[At(v)] = -1;
+  LifeOf(v).trip = -1;
 }
 
 /// Ends the trips around the end.
 void Sketch::CloseAround() {
   for (std::size_t k = 0; k < around_count_; ++k) {
     Trip& trip = trips_[k];
-    const Slot length = trip.first + step() - trip.last;
+    const Slot length = trip.first + step_ - trip.last;
     trip.around = length >= trip.before - trip.after;
     if (!trip.around) continue;
     trip.after = trip.last;
@@ -84,7 +79,7 @@ void Sketch::AddExits() {
   for (std::size_t t = 0; t < trips_.size(); ++t) {
     const Trip& trip = trips_[t];
     if (!trip.around && trip.before <= trip.after + 1) continue;
-    const auto v = static_cast<std::uint32_t>(model_.gaps[trip.gap].variable);
+    const auto v = static_cast<std::uint32_t>(gaps_[trip.gap].variable);
     order_.emplace_back(std::uint64_t{static_cast<std::uint32_t>(trip.after)} << 32 | v,
                         static_cast<std::uint32_t>(t));
   }
@@ -94,12 +89,12 @@ void Sketch::AddExits() {
   tail_bytes_ = load_.tail_bytes;
   for (const auto& [key, t] : order_) {
     const Trip& trip = trips_[t];
-    const std::size_t v = At(model_.gaps[trip.gap].variable);
-    const Bytes held = load_.held_bytes[v];
+    const std::size_t v = At(gaps_[trip.gap].variable);
+    const Bytes held = lives_[v].held_bytes;
     Change(trip.after + 1, -held);
     if (trip.around) {
       if (trip.before > 0) tail_bytes_ -= held;  // Else it is back for what follows the last op.
-      Change(step(), held);
+      Change(step_, held);
       Change(0, -held);
     }
     Change(trip.before, held);
@@ -113,19 +108,19 @@ void Sketch::AddExits() {
 /// Finds the exits whose variable was not written since it came back from the one before.
 void Sketch::MarkSaves() {
   // Exits by variable and time, of those that leave more than once.
-  for (const std::size_t g : exit_gaps_) ++exits_of_[At(model_.gaps[g].variable)];
+  for (const std::size_t g : exit_gaps_) ++exits_of_[At(gaps_[g].variable)];
   std::vector<std::pair<VariableIndex, std::size_t>>& order = leavers_;
   order.clear();
   for (std::size_t k = 0; k < exit_gaps_.size(); ++k) {
-    const VariableIndex v = model_.gaps[exit_gaps_[k]].variable;
+    const VariableIndex v = gaps_[exit_gaps_[k]].variable;
     if (exits_of_[At(v)] > 1) order.emplace_back(v, k);
   }
-  for (const std::size_t g : exit_gaps_) exits_of_[At(model_.gaps[g].variable)] = 0;
+  for (const std::size_t g : exit_gaps_) exits_of_[At(gaps_[g].variable)] = 0;
   std::sort(order.begin(), order.end());
   for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     const VariableIndex v = order[begin].first;
     while (end < order.size() && order[end].first == v) ++end;
-    const auto writes = [&](std::size_t k) { return writes_until_[exit_gaps_[order[k].second]]; };
+    const auto writes = [&](std::size_t k) { return gaps_[exit_gaps_[order[k].second]].writes; };
     bool any = false;
     for (std::size_t k = begin; k < end; ++k) {
       bool saves = true;
@@ -142,18 +137,96 @@ void Sketch::MarkSaves() {
   }
 }
 
-void Sketch::SumUp() {
-  script_.needs_bytes.resize(base_bytes_.size());
+/// Puts replays between recorded ops, and adds up the load.
+void Sketch::LineUp() {
+  script_.durations_ns.resize(At(step_));
+  script_.needs_bytes.resize(At(step_));
+  Nanoseconds* durations_ns = script_.durations_ns.data();
+  Bytes* needs_bytes = script_.needs_bytes.data();
+  const Bytes* change_bytes = change_bytes_.data();
   Bytes change = 0;
-  highest_bytes_ = 0;
-  for (std::size_t k = 0; k < base_bytes_.size(); ++k) {
-    change += change_bytes_[k];
-    script_.needs_bytes[k] = base_bytes_[k] + change;
-    highest_bytes_ = std::max(highest_bytes_, script_.needs_bytes[k]);
+  const auto add_step = [&](Bytes base_bytes) {
+    change += *change_bytes++;
+    *needs_bytes++ = base_bytes + change;
+  };
+  const auto add_recorded = [&](OpIndex begin, OpIndex end) {
+    durations_ns =
+        std::copy(durations_ns_.begin() + begin, durations_ns_.begin() + end, durations_ns);
+    for (OpIndex i = begin; i < end; ++i) add_step(load_.slot_bytes[At(i)]);
+  };
+  OpIndex begin = 0;
+  Slot replays = 0;
+  for (const auto& [op, behind] : late_) {
+    add_recorded(begin, op);
+    Bytes& first_bytes = replays_[At(replays)].base_bytes;
+    first_bytes = std::max(first_bytes, HeadAt(op));
+    for (; replays < behind; ++replays) {
+      *durations_ns++ = replays_[At(replays)].duration_ns;
+      add_step(replays_[At(replays)].base_bytes);
+    }
+    // What is freed right before the op is freed before its replays.
+    *durations_ns++ = durations_ns_[At(op)];
+    add_step(load_.rest_bytes[At(op)]);
+    begin = op + 1;
   }
-  highest_bytes_ = std::max(highest_bytes_, tail_bytes_);
-  if (!script_.needs_bytes.empty()) {
-    script_.needs_bytes[0] = std::max(script_.needs_bytes[0], tail_bytes_);
+  add_recorded(begin, static_cast<OpIndex>(ops_.size()));
+  MendHeads();
+  highest_bytes_ = tail_bytes_;
+  for (const Bytes bytes : script_.needs_bytes) highest_bytes_ = std::max(highest_bytes_, bytes);
+  if (step_ > 0) script_.needs_bytes[0] = std::max(script_.needs_bytes[0], tail_bytes_);
+}
+
+/// Of the load while the frees come right before an op: what is above the changes, which have all
+/// that lingers from the first of them on.
+Bytes Sketch::HeadAt(OpIndex op) const {
+  const Bytes relic_bytes = relic_bytes_[At(op)];
+  if (relic_bytes == 0) return load_.head_bytes[At(op)];
+  Bytes highest = 0;
+  Bytes lingering = 0;
+  for (std::size_t e = load_.first_event[At(op)]; e < load_.first_malloc[At(op)]; ++e) {
+    const Life& life = LifeOf(model_.events[e].variable);
+    if (life.relic_end >= 0) lingering += life.held_bytes;
+    highest = std::max(highest, load_.event_bytes[e] + lingering);
+  }
+  return highest - relic_bytes;
+}
+
+/// Slots of recorded ops right before which something was freed that lingers.
+void Sketch::MendHeads() {
+  for (const VariableIndex v : stirred_) {
+    const Life& life = LifeOf(v);
+    if (life.relic_end < 0 || relic_bytes_[At(life.death)] == 0) continue;
+    const OpIndex op = life.death;
+    const Bytes slot_bytes = std::max(HeadAt(op), load_.rest_bytes[At(op)]);
+    const Slot behind = BehindAt(op);
+    if (BehindAt(op + 1) == behind) {  // Else its replays come first.
+      script_.needs_bytes[At(op + behind)] += slot_bytes - load_.slot_bytes[At(op)];
+    }
+    relic_bytes_[At(op)] = 0;
+  }
+}
+
+/// Bytes above a limit, summed over steps.
+double Sketch::ExcessOver(Bytes limit_bytes) const {
+  double excess = static_cast<double>(std::max<Bytes>(tail_bytes_ - limit_bytes, 0));
+  for (const Bytes bytes : script_.needs_bytes) {
+    excess += static_cast<double>(std::max<Bytes>(bytes - limit_bytes, 0));
+  }
+  return excess;
+}
+
+void Sketch::ListNeeds(std::vector<Bytes>* needs_bytes) const {
+  needs_bytes->resize(ops_.size());
+  std::size_t step = 0;
+  auto late = late_.begin();
+  Slot behind = 0;
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    if (late != late_.end() && At(late->first) == i) behind = (late++)->second;
+    Bytes highest = 0;
+    for (; step <= i + At(behind); ++step) {
+      highest = std::max(highest, script_.needs_bytes[step]);
+    }
+    (*needs_bytes)[i] = highest;
   }
 }
 

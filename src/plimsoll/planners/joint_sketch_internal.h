@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct RecordedLoad {
   std::vector<Bytes> rest_bytes;     ///< And from then on.
   std::vector<Bytes> between_bytes;  ///< Per op: before it, behind the frees that come at once.
   std::vector<Bytes> scratch_bytes;  ///< Per op: its workspaces, all at once.
+  std::vector<Bytes> event_bytes;    ///< Per event of the model: behind it.
   Bytes tail_bytes = 0;              ///< The highest behind the last op.
   std::vector<std::size_t> first_event;   ///< Per op, and one behind: into RewriteModel::events.
   std::vector<std::size_t> first_malloc;  ///< Per op: the end of those frees.
@@ -86,11 +88,65 @@ class Sketch {
   static constexpr Holder kRelic = -3;   ///< It lives beyond its free.
   static constexpr Holder kFailed = -4;
 
+  // What belongs together lies together: a drawing looks up a few hundred variables, gaps and ops
+  // here and there, and waits for memory more than for anything else.
+
+  /// A variable: as it is recorded, and what has become of it so far.
+  struct alignas(64) Life {
+    Bytes held_bytes = 0;
+    plan::OpIndex birth = -1;        ///< The op that its malloc is for.
+    plan::OpIndex death = 0;         ///< The first op whose replays do not find it any more.
+    plan::OpIndex free_before = 0;   ///< The first op behind its free.
+    std::uint32_t first_writer = 0;  ///< Its writers, in writers_,
+    std::uint32_t end_writer = 0;    ///< and one behind.
+    bool inside = false;             ///< RewriteModel::IsInside()
+
+    bool dropped = false;
+    bool goes_around = false;    ///< Whether it is away around the end.
+    std::int32_t gap = -1;       ///< The last gap in which it was dropped.
+    std::int32_t trip = -1;      ///< The trip that it is on.
+    plan::Slot rebuilt_at = -1;  ///< The step that rebuilt it last.
+    plan::Slot relic_end = -1;   ///< The step up to which it is known to linger.
+  };
+  struct RecordedOp {
+    Nanoseconds duration_ns = 0;
+    Bytes scratch_bytes = 0;      ///< As in RecordedLoad.
+    std::uint32_t first_use = 0;  ///< Its uses, in uses_,
+    std::uint32_t end_use = 0;    ///< and one behind.
+    bool replayable = false;
+  };
+  struct RecordedGap {
+    plan::VariableIndex variable = 0;
+    plan::OpIndex after = 0;
+    plan::OpIndex before = 0;
+    std::int32_t writes = 0;   ///< Of its variable, up to `after`.
+    plan::OpIndex writer = 0;  ///< The last of them, -1: the iteration before, or kAtLastUse.
+    bool was_there = false;    ///< Whether its variable was, when the iteration began.
+    bool around = false;
+  };
+  /// Lists of gaps, one after the other.
+  struct GapLists {
+    GapLists() = default;
+    explicit GapLists(const std::vector<std::vector<std::size_t>>& lists);  ///< Per op.
+
+    std::vector<std::uint32_t> gaps;
+    std::vector<std::uint32_t> first;  ///< Per op, and one behind.
+
+    std::span<const std::uint32_t> operator[](plan::OpIndex op) const {
+      const auto i = static_cast<std::size_t>(op);
+      return {gaps.data() + first[i], gaps.data() + first[i + 1]};
+    }
+  };
+
   /// A rebuilt content.
   struct Instance {
     plan::VariableIndex variable = 0;
     std::int32_t version = -1;  ///< If other replays may find it.
     plan::Slot last_use = 0;
+  };
+  struct ReplayStep {
+    Nanoseconds duration_ns = 0;
+    Bytes base_bytes = 0;
   };
   /// A swapped gap, as it is drawn.
   struct Trip {
@@ -104,26 +160,34 @@ class Sketch {
   };
 
   void ListLives();
-  void ListGapsBefore();
+  void ListOps();
+  void ListGaps();
   void Start(const Choices& choices);
+  void Mark(plan::OpIndex op) {
+    marked_[static_cast<std::size_t>(op) / 64] |= std::uint64_t{1} << op % 64;
+  }
+  bool RunMarked();
   bool RunRecorded(plan::OpIndex op);
   bool BringBack(plan::OpIndex op);
-  void AddRecorded(plan::OpIndex begin, plan::OpIndex end);
-  plan::Slot FreedAt(plan::VariableIndex v) const;
-  plan::Slot WrittenAt(std::size_t gap) const;
-  std::int32_t VersionOf(plan::VariableIndex v) const;
+  plan::Slot BehindAt(plan::OpIndex op) const;
+  plan::Slot FreedAt(const Life& life) const;
+  plan::Slot WrittenAt(const RecordedGap& gap) const;
+  std::int32_t VersionOf(const Life& life) const;
   Holder HolderOf(plan::VariableIndex v) const;
   Holder Provide(plan::VariableIndex v, std::int32_t version, bool own);
+  Holder Rebuild(plan::VariableIndex v, std::int32_t version, bool own);
   Holder Replay(plan::OpIndex op, plan::VariableIndex target, Holder rebuilt);
+  void AddReplay(Nanoseconds duration_ns, Bytes base_bytes);
   Holder AddInstance(plan::VariableIndex v);
   void Keep(plan::VariableIndex v, std::int32_t version, Holder instance);
   bool IsNear(plan::VariableIndex v) const;
   void Touch(plan::VariableIndex v, Holder holder);
   void EndInstances();
-  void AddStep(Nanoseconds duration_ns, Bytes base_bytes);
   void Change(plan::Slot step, Bytes bytes) {
     change_bytes_[static_cast<std::size_t>(step)] += bytes;
   }
+  Life& LifeOf(plan::VariableIndex v) { return lives_[static_cast<std::size_t>(v)]; }
+  const Life& LifeOf(plan::VariableIndex v) const { return lives_[static_cast<std::size_t>(v)]; }
 
   void OpenTrip(std::size_t gap);
   void EndTrip(plan::VariableIndex v);
@@ -131,38 +195,33 @@ class Sketch {
   void CloseAround();
   void AddExits();
   void MarkSaves();
-  void SumUp();
+  void LineUp();
+  Bytes HeadAt(plan::OpIndex op) const;
+  void MendHeads();
 
-  plan::Slot step() const { return static_cast<plan::Slot>(script_.durations_ns.size()); }
-
-  const plan::Rewriter& rewriter_;
   const plan::RewriteModel& model_;
   const RecordedLoad load_;
-  std::vector<Nanoseconds> durations_ns_;   // Per recorded op.
-  std::vector<std::uint8_t> inside_;        // Per variable.
-  std::vector<plan::OpIndex> birth_;        // Per variable: the op that its malloc is for.
-  std::vector<plan::OpIndex> death_;        // The first op whose replays do not find it any more.
-  std::vector<plan::OpIndex> free_before_;  // The first op behind its free.
-  std::vector<std::int32_t> writes_until_;  // Per gap: of its variable, up to `after`.
-  std::vector<plan::OpIndex> writers_;      // Of all variables, one after the other,
-  std::vector<std::size_t> first_writer_;   // which begin here; and one behind.
-  std::vector<std::vector<std::size_t>> gaps_before_;  // Per op.
-  std::vector<std::size_t> around_;                    // Gaps around the end.
+  std::vector<Nanoseconds> durations_ns_;  // Per recorded op.
+  std::vector<Life> lives_;                // Per variable.
+  std::vector<RecordedOp> ops_;
+  std::vector<RecordedGap> gaps_;
+  std::vector<plan::RewriteModel::Use> uses_;  // Of all ops, one after the other.
+  std::vector<plan::OpIndex> writers_;         // Of all variables.
+  GapLists gaps_before_;  // Per op: those that end there, as it uses their variables.
+  GapLists gaps_after_;
+  std::vector<std::size_t> around_;  // Gaps around the end.
 
   const Choices* choices_ = nullptr;
   plan::Script script_;
-  std::vector<Bytes> base_bytes_;      // Per step.
   std::vector<Bytes> change_bytes_;    // Per step, and one behind: to the load from there on.
-  std::vector<std::uint8_t> marked_;   // Per op: whether something happens at it.
-  std::vector<std::uint8_t> dropped_;  // Per variable.
+  std::vector<std::uint64_t> marked_;  // Ops at which something happens, a bit for each.
+  std::vector<plan::VariableIndex> stirred_;  // Variables of which anything has become.
   std::vector<std::pair<plan::OpIndex, plan::Slot>> late_;  // Ops, and replays up to them.
-  std::vector<std::int32_t> gap_of_;       // The last gap in which it was dropped; -1.
-  std::vector<std::int32_t> trip_of_;      // The trip that it is on; -1.
-  std::vector<std::uint8_t> goes_around_;  // Whether it is away around the end.
-  std::vector<plan::Slot> rebuilt_at_;     // The step that rebuilt it last; -1.
-  std::vector<plan::Slot> relic_end_;      // The step up to which it is known to linger.
-  std::vector<Instance> instances_;        // Of the recorded op at hand.
-  std::vector<Trip> trips_;                // Those around the end first.
+  std::vector<ReplayStep> replays_;
+  std::vector<Holder> holders_;      // Of what the replays under way use, the innermost last.
+  std::vector<Bytes> relic_bytes_;   // Per op: of what is freed right before it, and lingers.
+  std::vector<Instance> instances_;  // Of the recorded op at hand.
+  std::vector<Trip> trips_;          // Those around the end first.
   std::size_t around_count_ = 0;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> order_;  // Of the trips that are exits.
   std::vector<std::int32_t> exits_of_;                          // Per variable.
@@ -171,7 +230,9 @@ class Sketch {
   std::vector<Nanoseconds> gap_replay_ns_;
   std::vector<Revenant> revenants_;
   plan::OpIndex current_ = 0;  // The recorded op that everything is rebuilt for.
+  plan::Slot step_ = 0;        // How many there are so far.
   std::int64_t replays_left_ = 0;
+  Nanoseconds most_replay_ns_ = 0;
   Nanoseconds replay_ns_ = 0;
   Bytes highest_bytes_ = 0;
   Bytes tail_bytes_ = 0;

@@ -141,6 +141,87 @@ TEST(SketchTest, IsTheRewritingInOutline) {
   EXPECT_GT(counts.exact, counts.drawn * 0.98);
 }
 
+/// Layers whose outputs are concatenated time and again, and gone when the backward pass begins:
+///
+///     f0   c0(f0)   f1(c0)   c1(f0 f1)   f2(c1)   …   frees of all f   b2(c2)   b1(c1)   b0(c0)
+class DenseBlock {
+ public:
+  plan::Problem Make(PlanRandom* random) {
+    const std::int64_t layers = random->Between(2, 6);
+    std::vector<plan::VariableIndex> outputs;
+    std::vector<plan::VariableIndex> concatenations;
+    for (std::int64_t k = 0; k < layers; ++k) {
+      outputs.push_back(Malloc(random));
+      const auto last = concatenations.end() - (k > 0 ? 1 : 0);
+      Run({last, concatenations.end()}, outputs.back(), random);
+      concatenations.push_back(Malloc(random));
+      Run(outputs, concatenations.back(), random);
+    }
+    for (const plan::VariableIndex v : outputs) Free(v);
+    for (; !concatenations.empty(); concatenations.pop_back()) {
+      Run({concatenations.back()}, -1, random);
+      Free(concatenations.back());
+    }
+    problem_.op_names = {"op"};
+    problem_.period = position_;
+    return problem_;
+  }
+
+ private:
+  plan::VariableIndex Malloc(PlanRandom* random) {
+    problem_.variables.push_back({.size_bytes = random->Between(1, 100), .begin = position_++});
+    return static_cast<plan::VariableIndex>(problem_.variables.size()) - 1;
+  }
+  void Free(plan::VariableIndex v) { problem_.variables[At(v)].end = position_++; }
+  void Run(const std::vector<plan::VariableIndex>& reads, plan::VariableIndex written,
+           PlanRandom* random) {
+    plan::Op op;
+    op.duration_ns = random->Between(1, 80);
+    op.position = position_++;
+    op.first_operand = static_cast<std::int64_t>(problem_.operands.size());
+    op.read_count = static_cast<std::int32_t>(reads.size());
+    op.write_count = written >= 0 ? 1 : 0;
+    op.traits.replayable = true;
+    for (const plan::VariableIndex v : reads) problem_.operands.push_back({v, 0});
+    if (written >= 0) problem_.operands.push_back({written, 0});
+    problem_.ops.push_back(op);
+  }
+
+  plan::Problem problem_;
+  plan::Position position_ = 0;
+};
+
+TEST(SketchTest, WhatLingersIsGoneBehindItsLastReplay) {
+  int lingered = 0;
+  for (int k = 0; k < plan::PlanCaseCount(500); ++k) {
+    SCOPED_TRACE(k);
+    PlanRandom random(static_cast<std::uint64_t>(k));
+    const plan::Problem problem = DenseBlock().Make(&random);
+    PlannerOptions options;
+    options.least_bytes = 0;
+    options.alignment = 1;
+    const plan::Machine machine = plan::RandomMachine(&random);
+    const Question question{problem, machine, options};
+    JointEvaluator evaluator(question);
+    Sketch sketch(evaluator.rewriter(), options.alignment);
+    JointState state;
+    for (std::size_t g = 0; g < evaluator.gaps().size(); ++g) {
+      const bool drop = evaluator.CanDrop(g) && random.OneIn(2);
+      state.choices.push_back(drop ? Choice::kDrop : Choice::kKeep);
+    }
+    ASSERT_TRUE(sketch.Draw({state.choices}));
+    state.lingers.assign(problem.variables.size(), false);
+    for (const Sketch::Revenant& x : sketch.revenants()) state.lingers[At(x.variable)] = true;
+    lingered += sketch.revenants().empty() ? 0 : 1;
+    ASSERT_TRUE(sketch.Draw({state.choices, state.lingers}));
+    ASSERT_TRUE(evaluator.Evaluate(&state));
+    EXPECT_TRUE(sketch.revenants().empty());
+    EXPECT_EQ(sketch.replay_ns(), state.rewritten->replay_ns);
+    EXPECT_EQ(sketch.script().needs_bytes, Needs(state, options.alignment));
+  }
+  EXPECT_GT(lingered, plan::PlanCaseCount(500) / 4);
+}
+
 TEST(SketchTest, IsTheRewritingOfATraceInOutline) {
   const std::string path = PLIMSOLL_DATA_DIR "/traces/resnet18_b100.trace.gz";
   const plan::Problem problem = plan::ProblemToPlan(plan::MakeProblem(trace::ReadTrace(path)));

@@ -12,6 +12,9 @@ RecordedLoad::RecordedLoad(const plan::RewriteModel& model, Bytes alignment) {
     held_bytes.push_back(AlignUp(variable.size_bytes, alignment));
   }
   const std::vector<Bytes> load = plan::LeastLoad(problem, {}, alignment);
+  for (const plan::RewriteModel::Event& event : model.events) {
+    event_bytes.push_back(load[At(event.position)]);
+  }
   std::size_t event = 0;
   plan::Position position = 0;
   for (std::size_t i = 0; i < problem.ops.size(); ++i) {
