@@ -85,7 +85,8 @@ double Overhead(const plan::Problem& problem, Bytes limit_bytes, const Budget& b
 }
 
 Row Measure(const std::string& path, const std::vector<int>& percents, const Budget& budget) {
-  Row row{.trace = NameOf(path)};
+  Row row;
+  row.trace = NameOf(path);
   const plan::Problem recorded = plan::MakeProblem(trace::ReadTrace(path));
   const plan::Problem problem = plan::ProblemToPlan(recorded);
   const Bytes peak = plan::ProfileLoad(recorded).peak_bytes;

@@ -83,7 +83,8 @@ void AddPlannerSettings(CLI::App* command, PlanSettings* settings) {
   command->add_option("--host-limit", settings->host_limit,
                       "Bytes of host memory for what is swapped; default no limit");
   command->add_option("--least-bytes", settings->least_bytes,
-                      "Most planners swap nothing smaller where they need not; default 1MiB");
+                      "Most planners swap nothing smaller where they need not; default 1MiB, or a "
+                      "thousandth of the peak load if that is less");
   command->add_option("--seed", settings->seed, "For searches")->capture_default_str();
   command->add_option("--budget", settings->budget_seconds, "Seconds that anytime planners search")
       ->check(CheckNumber(0, 1e6))
@@ -134,9 +135,6 @@ PlanInput MakePlanInput(const PlanSettings& settings, const trace::Trace& trace,
   if (settings.host_limit) {
     input.options.host_limit_bytes = ParseSizeOption("--host-limit", *settings.host_limit);
   }
-  if (settings.least_bytes) {
-    input.options.least_bytes = ParseSizeOption("--least-bytes", *settings.least_bytes);
-  }
   input.options.seed = settings.seed;
   input.options.time_budget_seconds = settings.budget_seconds;
   input.options.evaluations = settings.evaluations;
@@ -146,6 +144,9 @@ PlanInput MakePlanInput(const PlanSettings& settings, const trace::Trace& trace,
   input.peak_load_bytes = plan::ProfileLoad(problem).peak_bytes;
   input.signature = plan::Signature(problem);
   input.problem = plan::ProblemToPlan(problem);
+  input.options.least_bytes = settings.least_bytes
+                                  ? ParseSizeOption("--least-bytes", *settings.least_bytes)
+                                  : planners::LeastBytesFor(input.problem);
   CheckCountable(input, source);
   return input;
 }

@@ -28,6 +28,26 @@ TEST_F(PlannersCliTest, JointTakesWhatOthersFindWhereItFindsNothing) {
   ExpectRow(Json::parse(result.out));
 }
 
+TEST_F(PlannersCliTest, JointTakesWhatOthersHaveOnlyWithLessLoad) {
+  // At the limit itself, an op waits for ever for what autoswap-doa swaps.
+  const Result result =
+      Run("compare --model gpt2-tiny --limits 60% --least-bytes 1MiB --evaluations 200 --json "
+          "--planners joint,autoswap-doa");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json rows = Json::parse(result.out);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_LE(rows[0].at("overhead"), rows[1].at("overhead"));
+}
+
+TEST_F(PlannersCliTest, SmallNetworksHaveSmallThingsToChooseFrom) {
+  const std::string ask = "plan --model gpt2-tiny --limit 50% --evaluations 2000 --json";
+  const Result alone = Run(ask);
+  const Result large = Run(ask + " --least-bytes 1MiB");
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  ASSERT_EQ(large.exit_code, 0) << large.err;
+  EXPECT_LT(Json::parse(alone.out).at("overhead"), Json::parse(large.out).at("overhead"));
+}
+
 TEST_F(PlannersCliTest, JointRecomputesWhatTheHostHasNoRoomFor) {
   const std::string resnet = PLIMSOLL_DATA_DIR "/traces/resnet18_b100.trace.gz";
   const std::string ask = "plan " + resnet + " --limit 60% --evaluations 1500 --json --host-limit ";

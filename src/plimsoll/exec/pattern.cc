@@ -13,17 +13,10 @@
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/exec/recorder.h"
-#include "plimsoll/plan/load_profile.h"
 #include "plimsoll/plan/signature.h"
 
 namespace plimsoll::exec {
 namespace {
-
-/// Variables below this stay where they are: a thousandth of the peak, within reason.
-Bytes LeastBytes(const plan::Problem& problem) {
-  const Bytes peak = plan::ProfileLoad(problem).peak_bytes;
-  return std::clamp<Bytes>(peak / 1000, 1, Bytes{1} << 20);
-}
 
 /// Leaves the processor to training: of this thread, Linux keeps a priority of its own.
 void StepBack() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10); }
@@ -84,7 +77,7 @@ void Pattern::BeginToPlan(const PlanningOptions& options, bool wait) {
   planners::PlannerOptions asked;
   asked.limit_bytes = options.limit_bytes;
   asked.host_limit_bytes = options.host_limit_bytes;
-  asked.least_bytes = LeastBytes(steps_->problem);
+  asked.least_bytes = planners::LeastBytesFor(steps_->problem);
   asked.time_budget_seconds = options.seconds;
   asked.evaluations = options.evaluations;
   asked.threads = wait ? options.threads : 1;  // Training needs the others.

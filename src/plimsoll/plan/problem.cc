@@ -239,7 +239,7 @@ class Cutter {
       op.write_count = recorded.write_count;
       op.traits = traits_[At(op.name)];
       // A batch norm without weights: which of its operands are state cannot be told by its name.
-      if (std::bit_width(op.traits.state_reads) > op.read_count) op.traits = {};
+      if (static_cast<int>(std::bit_width(op.traits.state_reads)) > op.read_count) op.traits = {};
       for (const auto operands : {trace_.reads(recorded), trace_.writes(recorded)}) {
         for (const trace::VariableIndex v : operands) problem_.operands.push_back(OperandOf(v));
       }

@@ -75,8 +75,10 @@ void Joint::TakeBetterRival() {
       const auto predicted =
           plan::PredictIteration(question_.problem, decide(limit), question_.machine,
                                  ToScheduleOptions(question_.options));
-      if (!predicted || !MayBeat(*predicted)) continue;
-      closest = std::min(closest, *predicted);
+      // What waits for ever at the limit may run with less load.
+      const bool unknown = !predicted && search_.IsSmall() && !IsOver(kRivalsLast);
+      if (predicted ? !MayBeat(*predicted) : !unknown) continue;
+      closest = std::min(closest, predicted.value_or(Worth::kNoTime));
       if (auto faster = MakeFaster(question_, decide, made_ns_, give_up)) Take(std::move(*faster));
     } else if (rival.choose != nullptr && search_.IsSmall()) {
       const JointState state = ConsiderRival(rival, question_, limit, &evaluator_);

@@ -11,6 +11,7 @@
 
 #include "plimsoll/base/check.h"
 #include "plimsoll/plan/check.h"
+#include "plimsoll/plan/load_profile.h"
 #include "plimsoll/planners/choices_internal.h"
 #include "plimsoll/planners/smallest.h"
 
@@ -107,6 +108,12 @@ plan::ScheduleOptions ToScheduleOptions(const PlannerOptions& options) {
   schedule.seed = options.seed;
   schedule.place_nodes = options.place_nodes;
   return schedule;
+}
+
+Bytes LeastBytesFor(const plan::Problem& problem) {
+  constexpr Bytes kShareOfPeak = 1000;
+  return std::clamp<Bytes>(plan::ProfileLoad(problem).peak_bytes / kShareOfPeak, 1,
+                           PlannerOptions{}.least_bytes);
 }
 
 const std::vector<Planner>& Planners() {

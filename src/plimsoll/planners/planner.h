@@ -49,6 +49,10 @@ struct PlannerOptions {
   std::function<void(const learn::Policy&)> on_policy{};
 };
 
+/// What PlannerOptions::least_bytes had best be: 1 MiB as in paper 001, or of less than a gigabyte
+/// a thousandth of the peak load, so that small networks have as much to choose from as large ones.
+[[nodiscard]] Bytes LeastBytesFor(const plan::Problem& problem);
+
 /// What a planner is asked about.
 struct Question {
   const plan::Problem& problem;

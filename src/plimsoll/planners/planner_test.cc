@@ -9,6 +9,7 @@
 #include "plimsoll/plan/check.h"
 #include "plimsoll/plan/lives.h"
 #include "plimsoll/plan/load_profile.h"
+#include "plimsoll/plan/problem_for_test.h"
 #include "plimsoll/trace/reader.h"
 
 namespace plimsoll::planners {
@@ -96,6 +97,16 @@ TEST(PlannerTest, AStoppedSearchKeepsTheBestSoFar) {
   EXPECT_LE(evaluations, 3) << "no question after the search has ended";
   const Outcome first = Plan("autoswap-doa", problem, options);
   EXPECT_EQ(stopped.timeline.iteration_ns, first.timeline.iteration_ns);
+}
+
+TEST(PlannerTest, WhatIsTooSmallToLookAtDependsOnThePeak) {
+  EXPECT_EQ(LeastBytesFor(Read("resnet18_b100")), Bytes{1} << 20);
+  plan::Problem problem;
+  plan::AddVariable(70'000'000, 0, 2, &problem);
+  plan::AddVariable(50'000'000, 1, 3, &problem);
+  problem.period = 4;
+  EXPECT_EQ(LeastBytesFor(problem), 120'000);
+  EXPECT_EQ(LeastBytesFor({}), 1);
 }
 
 TEST(PlannerTest, WhoHasAPlanIsOfferedOnlyFasterOnes) {
