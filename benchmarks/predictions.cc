@@ -65,7 +65,9 @@ plan::Machine MeasureMachine(double bytes_per_s) {
                            .both_out_bytes_per_s = bytes_per_s,
                            .both_in_bytes_per_s = bytes_per_s};
   device::HostBackend backend(WithLink(bytes_per_s));
-  exec::MeasureCosts(&backend, nn::MakeHostTraffic, &machine);
+  const exec::Costs costs = exec::MeasureCosts(&backend, nn::MakeHostTraffic, machine);
+  exec::CountCosts(costs, &machine);
+  exec::SlowCopies(costs, &machine);
   return machine;
 }
 

@@ -129,24 +129,31 @@ PlanInput ReadPlanInput(const PlanSettings& settings) {
   return MakePlanInput(settings, ReadAnyTrace(settings.trace), settings.trace);
 }
 
+planners::PlannerOptions MakePlannerOptions(const PlanSettings& settings,
+                                            const plan::Problem& problem) {
+  planners::PlannerOptions options;
+  if (settings.host_limit) {
+    options.host_limit_bytes = ParseSizeOption("--host-limit", *settings.host_limit);
+  }
+  options.least_bytes = settings.least_bytes
+                            ? ParseSizeOption("--least-bytes", *settings.least_bytes)
+                            : planners::LeastBytesFor(problem);
+  options.seed = settings.seed;
+  options.time_budget_seconds = settings.budget_seconds;
+  options.evaluations = settings.evaluations;
+  options.threads = settings.threads;
+  return options;
+}
+
 PlanInput MakePlanInput(const PlanSettings& settings, const trace::Trace& trace,
                         const std::string& source) {
   PlanInput input;
-  if (settings.host_limit) {
-    input.options.host_limit_bytes = ParseSizeOption("--host-limit", *settings.host_limit);
-  }
-  input.options.seed = settings.seed;
-  input.options.time_budget_seconds = settings.budget_seconds;
-  input.options.evaluations = settings.evaluations;
-  input.options.threads = settings.threads;
   input.machine = settings.machine ? *settings.machine : SelectMachine(settings.link);
   const plan::Problem problem = plan::MakeProblem(trace);
   input.peak_load_bytes = plan::ProfileLoad(problem).peak_bytes;
   input.signature = plan::Signature(problem);
   input.problem = plan::ProblemToPlan(problem);
-  input.options.least_bytes = settings.least_bytes
-                                  ? ParseSizeOption("--least-bytes", *settings.least_bytes)
-                                  : planners::LeastBytesFor(input.problem);
+  input.options = MakePlannerOptions(settings, input.problem);
   CheckCountable(input, source);
   return input;
 }

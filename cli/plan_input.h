@@ -66,6 +66,10 @@ PlanInput ReadPlanInput(const PlanSettings& settings);
 /// Does the same with a trace that is there already; errors name `source` as its file.
 PlanInput MakePlanInput(const PlanSettings& settings, const trace::Trace& trace,
                         const std::string& source);
+/// What the settings say to planners of this problem, all but the limit. Throws
+/// CLI::ValidationError.
+planners::PlannerOptions MakePlannerOptions(const PlanSettings& settings,
+                                            const plan::Problem& problem);
 
 /// Reads a percentage from 0% to 1000% as a fraction.
 double ParsePercentage(const std::string& option, const std::string& text);

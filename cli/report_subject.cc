@@ -87,10 +87,7 @@ std::optional<SubjectRead> ReadPlanSubject(const SubjectFiles& files,
   read.input.problem = plan.rewriting ? plan.rewriting->original : plan.problem;
   read.input.signature = plan.signature;
   read.input.machine = plan.machine;
-  read.input.options.seed = settings.seed;
-  read.input.options.time_budget_seconds = settings.budget_seconds;
-  read.input.options.evaluations = settings.evaluations;
-  read.input.options.threads = settings.threads;
+  read.input.options = MakePlannerOptions(settings, read.input.problem);
   read.subject = MakeSubject(std::move(plan), facts);
   read.input.peak_load_bytes = read.subject.figures.peak_load_bytes;
   return read;

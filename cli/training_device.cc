@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/plan_input.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/device/host_backend.h"
@@ -22,12 +24,25 @@ constexpr Bytes kReserve = Bytes{64} << 20;
 /// No context takes less.
 constexpr Bytes kLeastTaken = Bytes{64} << 20;
 
-void MeasureCosts(TrainingDevice* device) {
+/// Nothing where the device is too full to measure: then plans take copies to be free.
+exec::Costs MeasureCosts(const TrainingDevice& device) {
   try {
-    exec::MeasureCosts(device->backend.get(), device->make_traffic, &device->machine);
+    return exec::MeasureCosts(device.backend.get(), device.make_traffic, device.machine);
   } catch (const OutOfMemory&) {
-    // On a device as full as this, plans take copies to be free.
+    return {};
   }
+}
+
+/// A link to model is no faster than the host itself.
+void HoldTo(const plan::Machine& link, plan::Machine* host) {
+  host->name = link.name;
+  host->out_latency_ns = std::max(host->out_latency_ns, link.out_latency_ns);
+  host->in_latency_ns = std::max(host->in_latency_ns, link.out_latency_ns);
+  host->out_bytes_per_s = std::min(host->out_bytes_per_s, link.out_bytes_per_s);
+  host->in_bytes_per_s = std::min(host->in_bytes_per_s, link.in_bytes_per_s);
+  // The backend has no notion of directions that disturb each other more than the host's do.
+  host->both_out_bytes_per_s = std::min(host->both_out_bytes_per_s, link.out_bytes_per_s);
+  host->both_in_bytes_per_s = std::min(host->both_in_bytes_per_s, link.in_bytes_per_s);
 }
 
 TrainingDevice OpenHostDevice(const DeviceSettings& settings) {
@@ -35,20 +50,21 @@ TrainingDevice OpenHostDevice(const DeviceSettings& settings) {
   host.name = "host";
   host.library = nn::MakeOneDnnLibrary();
   host.make_traffic = nn::MakeHostTraffic;
-  if (!settings.link) {
-    host.backend = std::make_unique<device::HostBackend>();
-    host.machine = exec::MeasureLink(host.backend.get());
-    if (settings.measures_costs) MeasureCosts(&host);
-    return host;
+  host.backend = std::make_unique<device::HostBackend>();
+  host.machine = exec::MeasureLink(host.backend.get());
+  if (settings.link) {
+    const plan::Machine link = SelectMachine(*settings.link);
+    HoldTo(link, &host.machine);
+    host.backend = std::make_unique<device::HostBackend>(
+        device::HostOptions{.out_bytes_per_s = link.out_bytes_per_s,
+                            .in_bytes_per_s = link.in_bytes_per_s,
+                            .latency_ns = link.out_latency_ns});
   }
-  host.machine = SelectMachine(*settings.link);
-  host.backend = std::make_unique<device::HostBackend>(
-      device::HostOptions{.out_bytes_per_s = host.machine.out_bytes_per_s,
-                          .in_bytes_per_s = host.machine.in_bytes_per_s,
-                          .latency_ns = host.machine.out_latency_ns});
-  // The backend has no notion of directions that disturb each other.
-  host.machine.both_out_bytes_per_s = host.machine.out_bytes_per_s;
-  host.machine.both_in_bytes_per_s = host.machine.in_bytes_per_s;
+  if (settings.measures_costs) {
+    const exec::Costs costs = MeasureCosts(host);
+    exec::CountCosts(costs, &host.machine);
+    exec::SlowCopies(costs, &host.machine);
+  }
   return host;
 }
 
@@ -70,7 +86,7 @@ TrainingDevice OpenGpu(const DeviceSettings& settings) {
     gpu.machine = SelectMachine(*settings.link);
   } else {
     gpu.machine = exec::MeasureLink(gpu.backend.get());
-    MeasureCosts(&gpu);
+    exec::CountCosts(MeasureCosts(gpu), &gpu.machine);
   }
   gpu.taken_bytes = [card] { return card->taken_bytes(); };
   return gpu;

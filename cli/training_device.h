@@ -20,8 +20,8 @@ struct DeviceSettings {
   std::optional<std::string> link;  ///< On the host, the link to model; on a GPU, its calibration.
   bool reproducible = false;        ///< On a GPU: the same bits in every run.
   bool tf32 = true;                 ///< On a GPU: whether products of floats may round to TF32.
-  /// On the host, without a link to model: whether to measure what copies cost ops, which takes a
-  /// second. On a GPU that is always measured.
+  /// On the host, whether to measure what copies and ops cost each other, which takes a second. On
+  /// a GPU what copies cost ops is always measured.
   bool measures_costs = false;
 };
 /// "--device", "--link", and what is about GPUs.

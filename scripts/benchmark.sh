@@ -47,5 +47,5 @@ deep="$data"/traces/resnet152_b32.trace.gz
 [ ! -f "$deep" ] || run "$bin"/dqn --transfer "${networks[1]}" "$deep"
 run "$bin"/million_buffers
 run "$bin"/pool_latency
-OMP_NUM_THREADS=1 run "$bin"/predictions 0.5
+run "$bin"/predictions 0.5
 OMP_NUM_THREADS=1 run "$bin"/patterns

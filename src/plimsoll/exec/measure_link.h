@@ -18,11 +18,27 @@ plan::Machine MeasureLink(device::Backend* backend);
 using MakeTraffic =
     std::function<std::function<void(void* native_stream)>(std::byte* memory, Bytes size_bytes)>;
 
-/// Measures what copies cost ops, and notes it in the machine: how much slower ops are that live in
-/// the cache or off memory, whichever is worse, beside copies out and in, and what an op loses that
-/// waits for a copy. As MeasureLink() otherwise.
-void MeasureCosts(device::Backend* backend, const MakeTraffic& make_traffic,
-                  plan::Machine* machine);
+/// What copies and ops cost each other: how many times as long each takes beside the other.
+struct Costs {
+  double op_by_out = 1;
+  double op_by_in = 1;
+  double out_by_ops = 1;
+  double in_by_ops = 1;
+  Nanoseconds handover_ns = 0;  ///< What an op loses that waits for a copy.
+};
+
+/// Measures that with ops that live in the cache, and off memory; whichever is worse counts. Where
+/// the link of the machine carries next to nothing while an op runs, there are no costs.
+/// As MeasureLink() otherwise.
+Costs MeasureCosts(device::Backend* backend, const MakeTraffic& make_traffic,
+                   const plan::Machine& machine);
+
+/// Notes in a machine what copies cost ops.
+void CountCosts(const Costs& costs, plan::Machine* machine);
+
+/// Lowers the speeds of a machine to those of copies beside ops. Where the processor that runs ops
+/// copies, too, that is how fast they are: plans that are any good have ops running all the time.
+void SlowCopies(const Costs& costs, plan::Machine* machine);
 
 /// How copies in both directions and compute that is bound by memory get in each other's way.
 struct Interference {

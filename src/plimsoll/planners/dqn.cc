@@ -224,7 +224,8 @@ class Trainer {
     const int retry = std::exchange(retries_, 0);
     retry_.actions.clear();
     if (!environment_.failed()) Keep(retry);
-    if (way == Way::kGreedy && !environment_.failed() && environment_.time_ns() < greedy_ns_) {
+    if (way == Way::kGreedy && share_ == 0 && !environment_.failed() &&
+        environment_.time_ns() < greedy_ns_) {
       greedy_ns_ = environment_.time_ns();
       greedy_policy_ = network_.ToPolicy();
     }
@@ -317,9 +318,13 @@ class Trainer {
   /// promises to be the best so far.
   void Keep(int retry) {
     if (environment_.time_ns() >= best_ns_ * (1 - 1e-6)) return;
-    Attempt attempt = environment_.Make(best_ns_);
+    const bool timed = question_.options.evaluations == 0;
+    Attempt attempt =
+        environment_.Make(best_ns_, [&] { return IsStopped() || (timed && best_ && IsOver()); });
     if (attempt.plan() == nullptr) {
-      const Bytes needed = std::get<plan::Misfit>(attempt.made).needed_bytes;
+      const auto& misfit = std::get<plan::Misfit>(attempt.made);
+      if (misfit.host) return;
+      const Bytes needed = misfit.needed_bytes;
       if (retry == 0) least_target_ = Lower(least_target_, needed);
       if (retry == kMostRetries) return;
       retry_ = walk_;

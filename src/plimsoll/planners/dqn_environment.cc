@@ -234,20 +234,23 @@ double DqnEnvironment::Take(NodeIndex node) {
   return failed_ ? -kFailure : Charge();
 }
 
-Attempt DqnEnvironment::Make(double below_ns) {
+Attempt DqnEnvironment::Make(double below_ns, const std::function<bool()>& give_up) {
   const Try as_is{time_ns_, evaluator_.target(), joint_.prefetch};
   std::vector<Try> tries = ListTries(below_ns);
-  tries.push_back(as_is);
+  if (std::ranges::find(tries, as_is) == tries.end()) tries.push_back(as_is);
   std::optional<Attempt> attempt;
   int made = 0;
   Bytes most = question_.options.limit_bytes;
   for (const Try& x : tries) {
     const bool last = &x == &tries.back();
     if (!last && (x.load_bytes > most || made == kMostTries)) continue;
+    if (attempt && give_up()) break;
     Set(x);
     attempt = evaluator_.Make(joint_);
-    if (attempt->plan() != nullptr) break;
-    const double share = static_cast<double>(std::get<plan::Misfit>(attempt->made).needed_bytes) /
+    const auto* misfit = std::get_if<plan::Misfit>(&attempt->made);
+    // Where the host has no room, with less load even more would go there.
+    if (misfit == nullptr || misfit->host) break;
+    const double share = static_cast<double>(misfit->needed_bytes) /
                          static_cast<double>(question_.options.limit_bytes);
     most = static_cast<Bytes>((1 - kGiveWay * (share - 1)) * static_cast<double>(x.load_bytes));
     ++made;

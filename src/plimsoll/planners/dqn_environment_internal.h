@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "plimsoll/learn/q_network_internal.h"
@@ -67,9 +68,11 @@ class DqnEnvironment {
   const std::vector<Choice>& choices() const { return joint_.choices; }
   Bytes target() const { return evaluator_.target(); }
   double prefetch() const { return joint_.prefetch; }
-  /// Makes a plan that promises to take less than `below_ns`: if it cannot be placed as it is, one
-  /// with less memory for the load or in which variables come back later.
-  Attempt Make(double below_ns);
+  /// Makes a plan of the choices, with as much memory for the load and with variables that come
+  /// back as early as promises to be fastest; where that cannot be placed, the next of those that
+  /// promise to take less than `below_ns`, and at last as it is. One at least is tried, others
+  /// until `give_up` says so.
+  Attempt Make(double below_ns, const std::function<bool()>& give_up);
 
   static constexpr double kRewardUnit = 0.01;
   /// What a failure costs, in rewards.
@@ -81,6 +84,11 @@ class DqnEnvironment {
     double ns = 0;  ///< That it promises to take.
     Bytes load_bytes = 0;
     double prefetch = 0;
+
+    /// The promise follows from the rest.
+    friend bool operator==(const Try& a, const Try& b) {
+      return a.load_bytes == b.load_bytes && a.prefetch == b.prefetch;
+    }
   };
 
   void Set(const Try& x);

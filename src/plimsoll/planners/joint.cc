@@ -34,7 +34,7 @@ constexpr double kHeat = 0.3;
 constexpr double kReheat = 0.5;
 /// How many choices are looked at between two looks at the clock's progress.
 constexpr std::int64_t kChunk = 500;
-/// Of the budget: when the last start begins, by how much later all of them end, and when plans are
+/// Of the budget: when the last start of ours begins, by how much later it ends, and when plans are
 /// to be made.
 constexpr double kStartsEnd = 0.14;
 constexpr double kStragglersEnd = 1.2;
@@ -151,7 +151,7 @@ Scored Joint::Begin(const Start& start, double end) {
 Scored Joint::Mend() {
   Scored state = search_.stuck();
   if (state.choices.gaps.empty()) return state;
-  search_.SwapForReplays(&state);
+  search_.SwapForReplays(&state, [this] { return IsStopped(); });
   if (state.worth.time_ns == Worth::kNoTime) return state;
   search_.Descend(&state, false, Until(kHurry));
   Settle(&state, 1);
@@ -218,9 +218,9 @@ void Joint::CatchUp() {
   }
   const auto follow = [&](Joint* joint) {
     const auto most = kFarBehind * static_cast<double>(leader->best_.worth.time_ns - base_ns_);
-    if (static_cast<double>(joint->best_.worth.time_ns - base_ns_) <= most) return;
-    joint->best_ = leader->best_;
-    joint->search_.set_target(leader->search_.target());
+    if (static_cast<double>(joint->best_.worth.time_ns - base_ns_) > most) {
+      joint->best_ = leader->best_;
+    }
   };
   for (const std::unique_ptr<Joint>& helper : helpers_) follow(helper.get());
   follow(this);

@@ -129,12 +129,11 @@ void JointSearch::Reduce(Scored* state, bool area, const IsOver& is_over) {
   TakeBest(&queue, relief, area, std::max<std::size_t>(1, work_ / kMuch), state, is_over);
 }
 
-void JointSearch::SwapForReplays(Scored* state) {
+void JointSearch::SwapForReplays(Scored* state, const IsOver& is_over) {
   if (!Weigh(state->choices, &state->worth)) return;
-  while (state->worth.excess > 0) {
+  while (state->worth.excess > 0 && !is_over()) {
     Scored next = *state;
-    if (!Weigh(next.choices, &next.worth)) return;
-    sketch_.ListNeeds(&needs_);
+    sketch_.ListNeeds(&needs_);  // Of the state, which was weighed last.
     bool any = false;
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
       if (next.choices.gaps[g] != Choice::kDrop || needs_[At(gaps_[g].before)] <= target_) continue;

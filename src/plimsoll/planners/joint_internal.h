@@ -117,11 +117,13 @@ class Joint {
   /// The best cannot be placed. Looks for others that take about as long, step by step for such
   /// that need fewer addresses. Returns whether one of them can be placed.
   bool Squeeze(Scored* state);
-  /// The same choices, with copies in that begin later, if that takes no longer than `most_ns`:
-  /// what is not there needs no addresses. Returns whether that can be placed.
+  /// The same choices, with copies in that begin later, if that takes no longer than `most_ns` and
+  /// is faster than the best plan: what is not there needs no addresses. Returns whether that can
+  /// be placed; if not, the search still goes on from there.
   bool ComeLater(Nanoseconds most_ns, Scored* state);
-  /// What misses by very little is brought under a target that is lower by little more. Returns
-  /// whether that can be done.
+  /// What misses by very little is brought under a target that is lower by little more, if it is
+  /// then still faster than the best plan. Returns whether that can be placed; if not, the search
+  /// still goes on from there.
   bool GiveWay(Scored* state);
   /// Lowers the target by a part of itself, or by more if the last plan was far from being placed.
   void GiveUp(double part);

@@ -71,6 +71,7 @@ bool Joint::MakeAsPredicted() {
 }
 
 bool Joint::Make(const Scored& state) {
+  needed_bytes_ = 0;
   evaluator_.set_target(search_.target());
   JointState exact;
   exact.choices = state.choices.gaps;
@@ -127,7 +128,7 @@ bool Joint::ComeLater(Nanoseconds most_ns, Scored* state) {
     Scored later = best_;
     later.choices.prefetch = prefetch;
     search_.Time(later.choices, &later.worth);
-    if (later.worth.time_ns > most_ns) continue;
+    if (later.worth.time_ns > most_ns || later.worth.time_ns >= made_ns_) continue;
     // What comes earlier than need be only takes addresses.
     search_.set_most_prefetch(prefetch);
     best_ = later;
@@ -138,18 +139,18 @@ bool Joint::ComeLater(Nanoseconds most_ns, Scored* state) {
 }
 
 bool Joint::GiveWay(Scored* state) {
-  if (Missing() > kSlightly || IsOver()) return false;
+  if (needed_bytes_ == 0 || Missing() > kSlightly || IsOver()) return false;
   const Bytes target = search_.target();
   const double part = std::max(kSlightMargin * Missing(), kLeastSlight);
   search_.set_target(static_cast<Bytes>(static_cast<double>(target) * (1 - part)));
   Scored lower = best_;
-  if (!Tighten(&lower)) {
+  if (!Tighten(&lower) || lower.worth.time_ns >= made_ns_) {
     search_.set_target(target);
     return false;
   }
   best_ = lower;
   *state = std::move(lower);
-  return true;
+  return Make(best_);
 }
 
 bool Joint::GoBack() {
@@ -185,7 +186,9 @@ void Joint::GiveUp(double part) {
 
 bool Joint::Tighten(Scored* state) {
   search_.Descend(state, false, [] { return false; });
-  if (state->worth.time_ns == Worth::kNoTime && !made_) search_.SwapForReplays(state);
+  if (state->worth.time_ns == Worth::kNoTime && made_ns_ == Worth::kNoTime) {
+    search_.SwapForReplays(state, [this] { return IsStopped(); });
+  }
   return state->worth.time_ns < Worth::kNoTime;
 }
 

@@ -14,7 +14,8 @@
 namespace plimsoll::planners {
 namespace {
 
-/// Of the budget: until when they are asked where to begin, and, in a large problem, for a plan.
+/// Of the budget: until when they are asked where to begin, and, in a large problem, or if it is
+/// not known whether they would do better, for a plan.
 constexpr double kRivalsEnd = 0.3;
 constexpr double kRivalsLast = 1.1;
 /// The scores combined may be so much better than one alone: by one part in so many.

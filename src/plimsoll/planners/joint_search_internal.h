@@ -84,7 +84,7 @@ class JointSearch {
   const Scored& stuck() const { return stuck_; }
   /// Where there is nothing left to let go, and still too little room, replays need more than is
   /// there: what is rebuilt for the ops that are above the target is swapped instead.
-  void SwapForReplays(Scored* state);
+  void SwapForReplays(Scored* state, const IsOver& is_over);
   /// Swaps so many bytes of what is persistent across the end of the iteration, the longest
   /// absences first.
   void SwapPersistent(Scored* state, Bytes bytes) const;

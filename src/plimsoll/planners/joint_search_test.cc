@@ -52,7 +52,7 @@ TEST(JointSearchTest, WhatReplaysHaveNoRoomForIsSwapped) {
     if (state.worth.excess == 0) continue;
     ++above;
     const Scored before = state;
-    search.SwapForReplays(&state);
+    search.SwapForReplays(&state, [] { return false; });
     if (state.worth.excess > 0) continue;
     ++brought_under;
     EXPECT_LT(state.worth.time_ns, Worth::kNoTime);

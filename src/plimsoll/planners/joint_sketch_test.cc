@@ -147,7 +147,8 @@ TEST(SketchTest, IsTheRewritingInOutline) {
 class DenseBlock {
  public:
   plan::Problem Make(PlanRandom* random) {
-    const std::int64_t layers = random->Between(2, 6);
+    // Some have more than what is near at hand.
+    const std::int64_t layers = random->OneIn(20) ? 30 : random->Between(2, 6);
     std::vector<plan::VariableIndex> outputs;
     std::vector<plan::VariableIndex> concatenations;
     for (std::int64_t k = 0; k < layers; ++k) {

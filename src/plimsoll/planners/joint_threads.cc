@@ -2,8 +2,8 @@
 //
 // The part of `joint` that searches on several threads. They share out the starts; then each goes
 // its own way, with another seed, and the best of their plans counts. Where the search gets to, and
-// whether that can be placed, is a matter of luck: to go on from what the luckiest has found, or to
-// share out the heats, too, turned out to be worse.
+// whether that can be placed, is a matter of luck: to share out the heats, too, or to go on from
+// what the luckiest has found, turned out to be worse, unless one is far behind (Joint::CatchUp()).
 #include <algorithm>
 #include <chrono>
 #include <future>

@@ -13,7 +13,8 @@ RecordedLoad::RecordedLoad(const plan::RewriteModel& model, Bytes alignment) {
   }
   const std::vector<Bytes> load = plan::LeastLoad(problem, {}, alignment);
   for (const plan::RewriteModel::Event& event : model.events) {
-    event_bytes.push_back(load[At(event.position)]);
+    // What ends with the period is freed behind its last moment.
+    event_bytes.push_back(event.position < problem.period ? load[At(event.position)] : 0);
   }
   std::size_t event = 0;
   plan::Position position = 0;
