@@ -39,6 +39,15 @@ TEST_F(PlannersCliTest, JointTakesWhatOthersHaveOnlyWithLessLoad) {
   EXPECT_LE(rows[0].at("overhead"), rows[1].at("overhead"));
 }
 
+TEST_F(PlannersCliTest, JointWalksWhereWhatItChoosesCannotBePlaced) {
+  // A few vast weights that must travel: next to nothing that is chosen by its load alone has
+  // addresses. Without steps that do it comes to 3.5.
+  const Result result =
+      Run("plan --model alexnet --limit 70% --link h200 --evaluations 40000 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(Json::parse(result.out).at("overhead"), 3.0);
+}
+
 TEST_F(PlannersCliTest, SmallNetworksHaveSmallThingsToChooseFrom) {
   const std::string ask = "plan --model gpt2-tiny --limit 50% --evaluations 2000 --json";
   const Result alone = Run(ask);

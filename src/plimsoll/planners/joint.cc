@@ -250,6 +250,7 @@ void Joint::GoOn() {
   while (!IsOver(kSearchEnd) && best_.worth.time_ns > base_ns_) AnnealOn(&state);
   while (!IsOver() && made_ns_ > base_ns_) {
     if (best_.worth.time_ns < made_ns_ && !MakeAsPredicted()) {
+      if (MayWalk()) return WalkPlaced();
       const bool squeezed = search_.IsSmall() && Squeeze(&state);
       if (!squeezed && !ComeDown(&state)) {
         Retreat(&state);

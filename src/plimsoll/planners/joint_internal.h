@@ -37,6 +37,9 @@ class Joint {
   std::optional<Attempt> RunBriefly();
 
  private:
+  /// Of the budget, from when on a search walks (WalkPlaced()) that is alone; of several, every
+  /// other one walks at once, and the others never.
+  static constexpr double kAloneWalksFrom = 0.75;
   /// Where a search begins.
   struct Start {
     double share;  ///< JointSearch::FillLink(); 0: the link is left empty at first.
@@ -108,6 +111,9 @@ class Joint {
   double Missing() const { return static_cast<double>(needed_bytes_) / Limit() - 1; }
   /// Goes on from the best plan so far. False if there is none of ours.
   bool GoBack();
+  /// Whether what is chosen by loads alone is far from being placed, placing is quick, and it is
+  /// time to walk.
+  bool MayWalk() const;
   /// Nothing can be placed for a target that is higher than that of the best plan by more than a
   /// little: goes back to that plan, if it is not much slower, and up halfway from there. Returns
   /// whether it did.
@@ -121,6 +127,8 @@ class Joint {
   /// is faster than the best plan: what is not there needs no addresses. Returns whether that can
   /// be placed; if not, the search still goes on from there.
   bool ComeLater(Nanoseconds most_ns, Scored* state);
+  /// Goes on from the best plan by steps that can be placed, until time is up.
+  void WalkPlaced();
   /// What misses by very little is brought under a target that is lower by little more, if it is
   /// then still faster than the best plan. Returns whether that can be placed; if not, the search
   /// still goes on from there.
@@ -154,7 +162,7 @@ class Joint {
 
   // Several threads:
   /// A search beside another, from where that stands, which outlives it.
-  Joint(Joint* lead, std::uint64_t seed);
+  Joint(Joint* lead, std::uint64_t seed, double walks_from);
   /// Gets a search for each thread that there is beside this one.
   void Engage();
   /// Calls `work` on all threads at once, each with its own search, this one too, and waits for
@@ -178,9 +186,10 @@ class Joint {
   Scored placed_;              // What the best plan was made of.
   Bytes placed_target_ = 0;
   Bytes ceiling_ = 0;  // Of targets: what was found there could not be placed, or it is the limit.
-  std::vector<Scored> field_;  // Starts to search on from, the best first.
-  Bytes needed_bytes_ = 0;     // By the last plan that could not be placed.
-  int misfits_ = 0;            // Of the search.
+  std::vector<Scored> field_;            // Starts to search on from, the best first.
+  Bytes needed_bytes_ = 0;               // By the last plan that could not be placed.
+  double walks_from_ = kAloneWalksFrom;  // Of the budget: MayWalk().
+  int misfits_ = 0;                      // Of the search.
   std::optional<Attempt> made_;
   Nanoseconds made_ns_ = Worth::kNoTime;
 

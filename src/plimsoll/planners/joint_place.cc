@@ -2,6 +2,7 @@
 //
 // The part of `joint` that makes plans of choices, and finds others where they cannot be placed.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "plimsoll/planners/joint_internal.h"
@@ -39,6 +40,13 @@ constexpr double kMostSqueezeHeat = 10;
 constexpr double kSlightly = 0.006;
 constexpr double kSlightMargin = 1.5;
 constexpr double kLeastSlight = 0.001;
+/// Where placed plans are walked through: targets in turn, of the limit; how many evaluations a
+/// step takes, how hot it is at least, and how much more overhead than the best it may have.
+constexpr std::array kWalkTargets = {1.0, 0.985, 0.97, 0.955, 0.94, 0.92, 0.9};
+constexpr std::int64_t kWalkChunk = 80;
+constexpr double kWalkHeat = 0.3;
+constexpr double kWalkDearer = 1.02;
+constexpr std::size_t kMostWalkedOps = 400;
 /// Of the limit: targets that differ by less are the same.
 constexpr double kStep = 0.004;
 /// By how much a plan may be slower than predicted.
@@ -153,11 +161,35 @@ bool Joint::GiveWay(Scored* state) {
   return Make(best_);
 }
 
+void Joint::WalkPlaced() {
+  Scored current = placed_;
+  double heat = kWalkHeat;
+  for (std::size_t k = 0; !IsOver(); ++k) {
+    const double share = kWalkTargets[k % kWalkTargets.size()];
+    search_.set_target(static_cast<Bytes>(share * Limit()));
+    Scored next = current;
+    Scored found;
+    search_.Anneal(&next, &found, kWalkChunk, HeatOf(current) * heat, Until(1));
+    const bool stuck = next.choices == current.choices;
+    heat = std::clamp(stuck ? 2 * heat : heat / 1.5, kWalkHeat, kMostSqueezeHeat);
+    if (stuck) continue;
+    const auto most = static_cast<double>(made_ns_ - base_ns_) * kWalkDearer;
+    if (static_cast<double>(next.worth.time_ns - base_ns_) > most) continue;
+    if (Make(next)) current = std::move(next);
+  }
+}
+
 bool Joint::GoBack() {
   if (placed_.worth.time_ns == Worth::kNoTime) return false;
   best_ = placed_;
   search_.set_target(placed_target_);
   return true;
+}
+
+bool Joint::MayWalk() const {
+  const bool short_enough = question_.problem.ops.size() <= kMostWalkedOps && search_.IsSmall();
+  const bool far = Missing() > kCloseToPlaced && placed_.worth.time_ns < Worth::kNoTime;
+  return short_enough && far && Progress() >= walks_from_;
 }
 
 bool Joint::ComeDown(Scored* state) {

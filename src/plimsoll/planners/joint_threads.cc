@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace {
 constexpr unsigned kMostThreads = 8;
 /// How often who waits for others asks whether it is to stop.
 constexpr std::chrono::milliseconds kTick(10);
+/// Of a budget: later than it ends.
+constexpr double kNeverWalks = std::numeric_limits<double>::infinity();
 
 std::size_t CountThreads(const PlannerOptions& options) {
   if (options.evaluations > 0) return 1;
@@ -28,7 +31,7 @@ std::size_t CountThreads(const PlannerOptions& options) {
 
 }  // namespace
 
-Joint::Joint(Joint* lead, std::uint64_t seed)
+Joint::Joint(Joint* lead, std::uint64_t seed, double walks_from)
     : options_(lead->options_),
       question_{lead->question_.problem, lead->question_.machine, options_},
       evaluator_(question_),
@@ -39,6 +42,7 @@ Joint::Joint(Joint* lead, std::uint64_t seed)
       placed_(lead->placed_),
       placed_target_(lead->placed_target_),
       ceiling_(lead->ceiling_),
+      walks_from_(walks_from),
       made_ns_(lead->made_ns_) {
   search_.set_seed(seed);
   search_.set_in_hurry(Until(1));
@@ -61,8 +65,9 @@ void Joint::Engage() {
   noted_ns_ = made_ns_;
   reported_ns_ = made_ns_;
   for (std::size_t k = 1; k < threads; ++k) {
-    helpers_.emplace_back(new Joint(this, options_.seed + k));
+    helpers_.emplace_back(new Joint(this, options_.seed + k, k % 2 == 1 ? 0 : kNeverWalks));
   }
+  walks_from_ = kNeverWalks;
 }
 
 void Joint::Together(const std::function<void(Joint* joint)>& work) {
