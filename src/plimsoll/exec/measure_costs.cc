@@ -22,14 +22,22 @@ constexpr Bytes kLeastCopied = Bytes{64} << 10;
 /// On links where a small copy takes longer, what else an op loses that waits for one is not
 /// measured: that would take long, and makes no difference.
 constexpr Nanoseconds kLongCopy = 1'000'000;
+/// What is more is due to other programs, not to copies.
+constexpr Nanoseconds kLongestHandover = 500'000;
+
+/// How much larger a slowdown may be than the one seen, because the other was over before: where
+/// that was soon, noise would be taken for much more than it is.
+constexpr double kMostCorrection = 3;
 
 /// How many times as long something takes beside something else as alone, while both run: next to
 /// something that was over after `other_s`, it took `beside_s` in all.
 double Slowdown(double alone_s, double beside_s, double other_s) {
+  if (alone_s <= 0) return 1;
+  const double most = 1 + kMostCorrection * (beside_s / alone_s - 1);
   const double both_s = std::min(beside_s, other_s);
   const double done_s = alone_s - (beside_s - both_s);  // Of the time alone, until one was over.
-  if (both_s <= 0) return 1;
-  return done_s > 0 ? std::clamp(both_s / done_s, 1.0, plan::kWorstSlowdown) : plan::kWorstSlowdown;
+  const double slowdown = done_s > 0 ? std::min(both_s / done_s, most) : most;
+  return std::clamp(slowdown, 1.0, plan::kWorstSlowdown);
 }
 
 /// Copies that take about so long.
@@ -83,7 +91,8 @@ Costs MeasureCosts(device::Backend* backend, const MakeTraffic& make_traffic,
   // From compute to the copy, the copy, and from the copy to compute.
   const double handovers_ns =
       bench.MeasureHandover(first, brief) * 1e9 - static_cast<double>(copy_ns);
-  costs.handover_ns = static_cast<Nanoseconds>(std::max(handovers_ns, 0.0) / 2);
+  costs.handover_ns =
+      std::clamp(static_cast<Nanoseconds>(handovers_ns / 2), Nanoseconds{0}, kLongestHandover);
   return costs;
 }
 
