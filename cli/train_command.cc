@@ -219,7 +219,7 @@ class TrainingRun {
     StepRecord step;
     step.loss = trainee_->Step();
     step.ms = watch.seconds() * 1e3;
-    step.service = device_->stats().service;
+    step.NoteService(device_->stats());
     log_.Add(step);
     Show(step);
     SayWhatIsMissing();

@@ -3,19 +3,31 @@
 
 #include <algorithm>
 
-#include "cli/train_steps.h"
-
 namespace plimsoll::cli {
 
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+bool TrainLog::IsPlanned(std::size_t step) const {
+  return step > 0 && steps_[step].service == exec::Service::kPlanned &&
+         steps_[step - 1].service == exec::Service::kPlanned;
+}
+
+std::int64_t TrainLog::CountPlanned() const {
+  std::int64_t count = 0;
+  for (std::size_t k = 0; k < steps_.size(); ++k) count += IsPlanned(k) ? 1 : 0;
+  return count;
+}
+
 std::vector<double> TrainLog::PlannedMs(std::size_t most) const {
-  std::vector<double> times;
-  for (std::size_t k = std::max<std::size_t>(1, steps_.size() - std::min(most, steps_.size()));
-       k < steps_.size(); ++k) {
-    const bool planned = steps_[k].service == exec::Service::kPlanned &&
-                         steps_[k - 1].service == exec::Service::kPlanned;
-    if (planned) times.push_back(steps_[k].ms);
+  std::vector<double> settled;
+  std::vector<double> tried;
+  for (std::size_t k = steps_.size() - std::min(most, steps_.size()); k < steps_.size(); ++k) {
+    if (IsPlanned(k)) (steps_[k].settled ? settled : tried).push_back(steps_[k].ms);
   }
-  return times;
+  return settled.empty() ? tried : settled;
 }
 
 double TrainLog::TypicalMs() const {

@@ -10,11 +10,20 @@
 
 namespace plimsoll::cli {
 
+/// Returns the middle one of some values; 0 of none.
+double Median(std::vector<double> values);
+
 /// What happened in a step.
 struct StepRecord {
   double loss = 0;
   double ms = 0;
   exec::Service service = exec::Service::kUnlimited;  ///< When it ended.
+  bool settled = true;  ///< Whether planned steps to come are served as this one was.
+
+  void NoteService(const exec::DeviceStats& stats) {
+    service = stats.service;
+    settled = stats.settled;
+  }
 };
 
 /// The steps of a run, and what their times say of a plan.
@@ -26,7 +35,11 @@ class TrainLog {
   const std::vector<StepRecord>& steps() const { return steps_; }
   std::int64_t size() const { return std::ssize(steps_); }
 
-  /// Of those among the last so many that a plan served, as it did the step before.
+  /// How many a plan served, as it did the step before.
+  std::int64_t CountPlanned() const;
+
+  /// Of those among the last so many that a plan served, as it did the step before. Those in which
+  /// graphs are tried are left out, where there are others.
   std::vector<double> PlannedMs(std::size_t most = kAllSteps) const;
   /// The median of them, or, if there are none, of all.
   double TypicalMs() const;
@@ -36,6 +49,8 @@ class TrainLog {
                                          std::size_t most = kAllSteps) const;
 
  private:
+  bool IsPlanned(std::size_t step) const;
+
   std::vector<StepRecord> steps_;
 };
 

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/train_steps.h"
 
-#include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/train_log.h"
 #include "plimsoll/base/clock.h"
 #include "plimsoll/exec/managed_device.h"
 #include "plimsoll/nn/data.h"
 
 namespace plimsoll::cli {
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
 
 TrainedSteps TrainSteps(const ModelInput& model, TrainingDevice* on, Bytes limit_bytes,
                         const std::string& planner, std::int64_t steps) {
@@ -33,24 +27,23 @@ TrainedSteps TrainSteps(const ModelInput& model, TrainingDevice* on, Bytes limit
   train.optimizer = model.optimizer;
   train.precision = model.precision;
   nn::Trainer trainer(&device, on->library.get(), model.network, train);
-  std::vector<double> all;
-  std::vector<double> planned;
+  TrainLog log;
   const Interrupt interrupt;
-  bool was_planned = false;
-  while (std::ssize(all) < steps && !interrupt.requested()) {
+  while (log.size() < steps && !interrupt.requested()) {
     const nn::Batch batch = data->TrainBatch(trainer.step(), model.batch);
     const Stopwatch watch;
-    trainer.Step(batch);
-    all.push_back(watch.seconds());
-    const bool is_planned = device.stats().service == exec::Service::kPlanned;
-    if (is_planned && was_planned) planned.push_back(all.back());
-    was_planned = is_planned;
+    StepRecord step;
+    step.loss = static_cast<double>(trainer.Step(batch));
+    step.ms = watch.seconds() * 1e3;
+    step.NoteService(device.stats());
+    log.Add(step);
   }
-  const double seconds = Median(planned.empty() ? all : planned);
+  const double typical_ms = log.TypicalMs();
   TrainedSteps result;
-  result.samples_per_second = seconds > 0 ? static_cast<double>(model.batch) / seconds : 0;
+  result.samples_per_second =
+      typical_ms > 0 ? 1e3 * static_cast<double>(model.batch) / typical_ms : 0;
   result.peak_footprint_bytes = device.stats().peak_footprint_bytes;
-  result.planned_steps = std::ssize(planned);
+  result.planned_steps = log.CountPlanned();
   return result;
 }
 

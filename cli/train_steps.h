@@ -3,15 +3,11 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "cli/model_input.h"
 #include "cli/training_device.h"
 
 namespace plimsoll::cli {
-
-/// Returns the middle one of some values; 0 of none.
-double Median(std::vector<double> values);
 
 /// What a few steps of training under a limit came to.
 struct TrainedSteps {

@@ -87,6 +87,9 @@ struct DeviceStats {
   std::int64_t drifts = 0;
   std::int64_t plans_made = 0;
   std::int64_t graph_launches = 0;
+  /// Whether planned iterations are served as all later ones will be; not while they are tried op
+  /// by op and as graphs.
+  bool settled = true;
 };
 
 /// Not thread-safe: one thread calls, as one compute stream runs.

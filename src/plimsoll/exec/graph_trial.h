@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -19,53 +18,76 @@ namespace plimsoll::exec {
 ///     iteration   0 1 2 3 4 5 | 6 7 8 9 10 11 12 13 | 14 ...
 ///                   op by op  |       graphs        | whatever was faster
 ///
-/// The first of each kind are left out: caches are cold, graphs are being made.
+/// The first of each kind are left out: caches are cold, graphs are being made. So is an iteration
+/// in which something else happened; where that goes on and on, the trial ends with what it knows.
 class GraphTrial {
  public:
   /// Without a trial, graphs are wanted.
-  explicit GraphTrial(bool tries = false) : tries_(tries) {}
+  explicit GraphTrial(bool tries = false) : phase_(tries ? Phase::kOpByOp : Phase::kOver) {}
 
   void BeginIteration() {
-    if (!tries_ || number_ > kEnd) return;
+    if (phase_ == Phase::kOver) return;
     const double now = watch_.seconds();
-    const double took = now - begun_;
-    begun_ = now;
-    // What has just ended; nothing, if something else came in between.
-    const int ended = std::exchange(interrupted_, false) ? -1 : number_ - 1;
-    if (ended >= kSkipped && ended < kGraphs) Note(0, took);
-    if (ended >= kGraphs + kSkippedGraphs && ended < kEnd) Note(1, took);
-    wants_graphs_ = number_ < kEnd ? number_ >= kGraphs : Median(1) <= kFaster * Median(0);
-    ++number_;
+    const double took = now - std::exchange(begun_, now);
+    if (std::exchange(is_timed_, true)) Note(took);
+    if (tried_++ == kMost) return Decide();
+    if (Times(phase_).size() < kTimed) return;
+    if (phase_ == Phase::kGraphs) return Decide();
+    phase_ = Phase::kGraphs;
+    skipped_ = kGraphsSkipped;
   }
-  /// The program did something else meanwhile.
-  void Interrupt() { interrupted_ = true; }
-  bool wants_graphs() const { return !tries_ || wants_graphs_; }
-  bool is_over() const { return !tries_ || number_ > kEnd; }
+  /// The program does something else before the next iteration, or in this one.
+  void Interrupt() { is_timed_ = false; }
+  /// Besides, graphs must be made anew.
+  void ForgetGraphs() {
+    Interrupt();
+    if (phase_ == Phase::kGraphs) skipped_ = kGraphsSkipped;
+  }
+  bool wants_graphs() const { return wants_graphs_ || phase_ == Phase::kGraphs; }
+  /// Whether the present iteration is served in the way that all later ones are.
+  bool is_over() const { return phase_ == Phase::kOver; }
 
  private:
-  static constexpr int kSkipped = 1;
-  static constexpr int kGraphs = 6;  // The first iteration in graphs.
-  static constexpr int kSkippedGraphs = 3;
-  static constexpr int kEnd = 14;
+  enum class Phase : std::size_t { kOpByOp, kGraphs, kOver };
+
+  static constexpr int kOpByOpSkipped = 1;
+  static constexpr int kGraphsSkipped = 3;
+  static constexpr std::size_t kTimed = 5;  // Of each kind.
+  static constexpr int kMost = 40;          // Iterations, whatever is left out.
   static constexpr double kFaster = 1.005;
 
-  void Note(std::size_t kind, double seconds) { took_[kind].push_back(seconds); }
+  std::vector<double>& Times(Phase phase) { return times_[static_cast<std::size_t>(phase)]; }
 
-  /// Endless if there is none.
-  double Median(std::size_t kind) {
-    std::vector<double>& took = took_[kind];
-    if (took.empty()) return std::numeric_limits<double>::infinity();
-    const auto middle = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 2);
-    std::nth_element(took.begin(), middle, took.end());
+  void Note(double seconds) {
+    if (skipped_ > 0) {
+      --skipped_;
+    } else {
+      Times(phase_).push_back(seconds);
+    }
+  }
+
+  /// What was never timed in graphs goes on op by op.
+  void Decide() {
+    wants_graphs_ = !Times(Phase::kGraphs).empty() &&
+                    Median(Phase::kGraphs) <= kFaster * Median(Phase::kOpByOp);
+    phase_ = Phase::kOver;
+  }
+
+  /// REQUIRES: there are times.
+  double Median(Phase phase) {
+    std::vector<double>& times = Times(phase);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
     return *middle;
   }
 
-  bool tries_;
-  bool wants_graphs_ = false;
-  bool interrupted_ = true;
-  int number_ = 0;
+  Phase phase_;
+  bool wants_graphs_ = phase_ == Phase::kOver;
+  bool is_timed_ = false;
+  int skipped_ = kOpByOpSkipped;  // Iterations still to be left out.
+  int tried_ = 0;
   double begun_ = 0;
-  std::array<std::vector<double>, 2> took_;  // Op by op, and in graphs.
+  std::array<std::vector<double>, 2> times_;  // Op by op, and in graphs.
   Stopwatch watch_;
 };
 

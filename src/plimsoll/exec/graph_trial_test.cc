@@ -41,5 +41,27 @@ TEST(GraphTrialTest, TheFasterWayIsTaken) {
   }
 }
 
+TEST(GraphTrialTest, WhatIsInterruptedIsNotTimed) {
+  GraphTrial trial(true);
+  // Of two iterations one is: the trial takes twice as long.
+  for (int k = 0; k < 14; ++k) {
+    EXPECT_FALSE(trial.is_over());
+    trial.BeginIteration();
+    trial.BeginIteration();
+    trial.Interrupt();
+  }
+  EXPECT_TRUE(trial.is_over());
+}
+
+TEST(GraphTrialTest, EndsOpByOpWhereGraphsAreNeverTimed) {
+  GraphTrial trial(true);
+  for (int k = 0; k < 50; ++k) {
+    trial.BeginIteration();
+    if (k > 6) trial.ForgetGraphs();
+  }
+  EXPECT_TRUE(trial.is_over());
+  EXPECT_FALSE(trial.wants_graphs());
+}
+
 }  // namespace
 }  // namespace plimsoll::exec

@@ -8,12 +8,14 @@
 #include <memory>
 #include <vector>
 
+#include "plimsoll/base/clock.h"
 #include "plimsoll/device/backend.h"
 
 namespace plimsoll::exec {
 
 /// Memory on both sides, and events around copies: what times of a link are measured with. All of
-/// them are medians; the first run of each, which touches all pages, does not count.
+/// them are medians; the first run of each, which touches all pages, does not count. Where other
+/// programs make runs take long, there are fewer.
 class LinkBench {
  public:
   static constexpr Bytes kLarge = Bytes{16} << 20;
@@ -40,7 +42,7 @@ class LinkBench {
   Times Measure(bool out, bool in, Bytes size_bytes) {
     std::vector<double> out_times;
     std::vector<double> in_times;
-    for (int run = 0; run <= kRuns; ++run) {
+    for (Runs runs; runs.Next();) {
       if (out) {
         backend_.Record(events_[0], device::Stream::kCopyOut);
         backend_.CopyOut(host_.get(), device_.get(), size_bytes);
@@ -52,7 +54,7 @@ class LinkBench {
         backend_.Record(events_[3], device::Stream::kCopyIn);
       }
       backend_.Synchronize();
-      if (run == 0) continue;
+      if (!runs.Counts()) continue;
       if (out) out_times.push_back(Between(0, 1));
       if (in) in_times.push_back(Between(2, 3));
     }
@@ -78,7 +80,7 @@ class LinkBench {
   /// The median times of a function, if there is one, and of copies out and in, all at once.
   Together MeasureTogether(const std::function<void(void*)>& function, Copies outs, Copies ins) {
     std::array<std::vector<double>, 3> times;
-    for (int run = 0; run <= kRuns; ++run) {
+    for (Runs runs; runs.Next();) {
       backend_.Record(events_[0], device::Stream::kCopyOut);
       backend_.Record(events_[2], device::Stream::kCopyIn);
       for (int k = 0; k < std::max(outs.count, ins.count); ++k) {
@@ -93,7 +95,7 @@ class LinkBench {
       if (function) backend_.Run(function);
       backend_.Record(events_[5], device::Stream::kCompute);
       backend_.Synchronize();
-      if (run == 0) continue;
+      if (!runs.Counts()) continue;
       times[0].push_back(Between(4, 5));
       times[1].push_back(Between(0, 1));
       times[2].push_back(Between(2, 3));
@@ -109,8 +111,27 @@ class LinkBench {
   }
 
  private:
-  static constexpr int kRuns = 5;
   static constexpr int kHandovers = 64;
+
+  /// Of one measurement: how often, and which count.
+  class Runs {
+   public:
+    bool Next() { return run_++ < kRuns && (counted_ == 0 || !is_late()); }
+    bool Counts() {
+      const bool counts = run_ > 1 || is_late();
+      counted_ += counts ? 1 : 0;
+      return counts;
+    }
+
+   private:
+    static constexpr int kRuns = 6;
+    static constexpr double kMostSeconds = 0.25;
+    bool is_late() const { return watch_.seconds() > kMostSeconds; }
+
+    int run_ = 0;
+    int counted_ = 0;
+    Stopwatch watch_;
+  };
   using Memory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
   template <typename Free>
@@ -122,7 +143,7 @@ class LinkBench {
   double MeasureBrief(const std::function<void(void*)>& first,
                       const std::function<void(void*)>& brief, bool waits) {
     std::vector<double> times;
-    for (int run = 0; run <= kRuns; ++run) {
+    for (Runs runs; runs.Next();) {
       backend_.Run(first);  // While it runs, the rest is asked for.
       backend_.Record(events_[4], device::Stream::kCompute);
       for (int k = 0; k < kHandovers; ++k) {
@@ -137,7 +158,7 @@ class LinkBench {
       }
       backend_.Record(events_[5], device::Stream::kCompute);
       backend_.Synchronize();
-      if (run > 0) times.push_back(Between(4, 5));
+      if (runs.Counts()) times.push_back(Between(4, 5));
     }
     return Median(times);
   }

@@ -269,7 +269,10 @@ DeviceStats ManagedDevice::stats() const {
   stats.host_bytes = host_slab_->reserved_bytes();
   stats.footprint_bytes = planned() ? served_->plan().footprint_bytes : memory.footprint_bytes;
   stats.peak_footprint_bytes = std::max(stats.peak_footprint_bytes, memory.peak_footprint_bytes);
-  if (planned()) Add(served_->runner().counts(), &stats);
+  if (planned()) {
+    Add(served_->runner().counts(), &stats);
+    stats.settled = served_->runner().is_settled();
+  }
   return stats;
 }
 

@@ -12,61 +12,10 @@
 #include "plimsoll/base/error.h"
 #include "plimsoll/device/graph_backend_for_test.h"
 #include "plimsoll/device/host_backend.h"
-#include "plimsoll/exec/plain_device.h"
-#include "plimsoll/exec/toy_network_for_test.h"
+#include "plimsoll/exec/toy_training_for_test.h"
 
 namespace plimsoll::exec {
 namespace {
-
-/// Results of every step, and all that lives on at the end.
-struct Numbers {
-  std::vector<std::uint64_t> steps;
-  std::vector<std::uint64_t> persistent;
-  friend bool operator==(const Numbers&, const Numbers&) = default;
-};
-
-Numbers Train(Device* device, const ToyOptions& options, const std::vector<ToyStep>& steps) {
-  Numbers numbers;
-  ToyNetwork network(device, options);
-  if (options.marks) device->EndIteration("train");
-  for (const ToyStep& step : steps) numbers.steps.push_back(network.Step(step));
-  numbers.persistent = network.ReadPersistent();
-  network.Finish();
-  return numbers;
-}
-
-struct Reference {
-  Numbers numbers;
-  Bytes peak_bytes = 0;
-};
-
-Reference TrainPlainly(const ToyOptions& options, const std::vector<ToyStep>& steps) {
-  device::HostBackend backend;
-  PlainDevice device(&backend);
-  Reference reference;
-  reference.numbers = Train(&device, options, steps);
-  reference.peak_bytes = device.stats().peak_live_bytes;
-  return reference;
-}
-
-/// Over the first, some copies are worth their time, and so are some replays; over the second,
-/// replays are, however slow the ops of this build.
-constexpr double kSomeLink = 2e8;
-constexpr double kSlowLink = 1e4;
-
-ManagedOptions At(Bytes limit_bytes, double bytes_per_s = kSomeLink) {
-  ManagedOptions options;
-  options.watch.planning.limit_bytes = limit_bytes;
-  options.watch.planning.machine = {.name = "test",
-                                    .out_bytes_per_s = bytes_per_s,
-                                    .in_bytes_per_s = bytes_per_s,
-                                    .both_out_bytes_per_s = bytes_per_s,
-                                    .both_in_bytes_per_s = bytes_per_s};
-  options.watch.planning.evaluations = 20;
-  options.watch.plan_at_once = true;
-  options.ledger = true;
-  return options;
-}
 
 /// Trains under a limit and compares with the reference; returns what the device did.
 DeviceStats TrainUnder(int percent, const ToyOptions& options, const std::vector<ToyStep>& steps,
@@ -101,21 +50,6 @@ TEST(ManagedDeviceTest, NumbersAreThoseOfTheReferenceAtEveryLimit) {
       }
     }
   }
-}
-
-/// Steps that differ from the usual at random.
-std::vector<ToyStep> EventfulSteps(std::uint64_t seed, int count, int layers) {
-  TestRandom random(seed);
-  std::vector<ToyStep> steps(static_cast<std::size_t>(count));
-  for (std::size_t k = 6; k < steps.size(); ++k) {
-    if (random.OneIn(5)) steps[k].skips = static_cast<int>(random.Between(1, layers - 1));
-    if (random.OneIn(6)) steps[k].evaluates = true;
-    if (random.OneIn(6)) steps[k].scale = 2;
-  }
-  for (std::size_t k = 0; k + 1 < steps.size(); ++k) {
-    steps[k].next = steps[k + 1].evaluates ? "evaluate" : "train";
-  }
-  return steps;
 }
 
 TEST(ManagedDeviceTest, DriftChangesNoNumber) {
@@ -208,6 +142,30 @@ TEST(ManagedDeviceTest, BothServicesTogetherHoldTheLimitOfTheHost) {
   }
   EXPECT_GT(drifts, 6);
   EXPECT_GT(planned, 12);
+}
+
+TEST(ManagedDeviceTest, WhatRecordingHadOnTheHostIsGivenBack) {
+  constexpr Bytes kSize = Bytes{24} << 20;
+  device::HostBackend backend;
+  ManagedDevice device(&backend, At(2 * kSize, 1e12));
+  device.EndIteration("train");
+  const auto touch = [&](Block block) {
+    device.Exec({.name = "touch"}, {}, std::vector{block}, [](const Launch&) {});
+  };
+  Bytes recording_bytes = 0;
+  for (int k = 0; k < 5; ++k) {
+    std::vector<Block> blocks;
+    for (int b = 0; b < 6; ++b) touch(blocks.emplace_back(device.Malloc(kSize)));
+    if (k == 0) recording_bytes = backend.host_bytes();
+    for (const Block block : blocks) {
+      device.Exec({.name = "read"}, std::vector{block}, {}, [](const Launch&) {});
+      device.Free(block);
+    }
+    device.EndIteration("train");
+  }
+  ASSERT_EQ(device.stats().service, Service::kPlanned);
+  EXPECT_GE(recording_bytes, 4 * kSize);
+  EXPECT_EQ(backend.host_bytes(), device.served()->plan().host_bytes);
 }
 
 TEST(ManagedDeviceTest, WhatOutlivesAnIterationIsPlannedWithoutMarks) {
@@ -327,98 +285,6 @@ TEST(ManagedDeviceTest, AFunctionThatThrowsMayBeRunAgain) {
     EXPECT_EQ(runs, 2);
   }
   device.Free(block);
-}
-
-/// Like TrainUnder(), on a device that keeps graphs.
-DeviceStats TrainInGraphs(int percent, const ToyOptions& options, const std::vector<ToyStep>& steps,
-                          const Reference& reference, bool refuses = false) {
-  device::HostBackend host({.poison_on_free = true, .jitter_ns = 30'000, .seed = options.seed});
-  device::GraphBackend backend(&host);
-  if (refuses) backend.RefuseGraphs();
-  DeviceStats stats;
-  {
-    ManagedDevice device(&backend, At(reference.peak_bytes * percent / 100));
-    const Numbers numbers = Train(&device, options, steps);
-    EXPECT_EQ(numbers.steps, reference.numbers.steps) << percent << " %, seed " << options.seed;
-    EXPECT_TRUE(numbers == reference.numbers) << percent << " %, seed " << options.seed;
-    stats = device.stats();
-  }
-  EXPECT_EQ(backend.graphs_made(), backend.graphs_destroyed());
-  EXPECT_EQ(host.device_bytes(), 0);
-  return stats;
-}
-
-TEST(ManagedDeviceTest, GraphsGiveTheSameNumbers) {
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    const ToyOptions options{.seed = seed, .layers = 16, .marks = seed % 3 != 0};
-    const std::vector<ToyStep> steps(14);
-    const Reference reference = TrainPlainly(options, steps);
-    for (const int percent : {100, 80, 65, 50}) {
-      const DeviceStats stats = TrainInGraphs(percent, options, steps, reference);
-      EXPECT_GT(stats.planned_iterations, 5);
-      EXPECT_GE(stats.graph_launches, 5) << percent << " %, seed " << seed;
-    }
-  }
-}
-
-TEST(ManagedDeviceTest, AProgramDriftsOutOfAGraph) {
-  std::int64_t drifts = 0;
-  std::int64_t launches = 0;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    const ToyOptions options{.seed = seed, .layers = 16};
-    const std::vector<ToyStep> steps = EventfulSteps(seed, 40, options.layers);
-    const Reference reference = TrainPlainly(options, steps);
-    for (const int percent : {80, 50}) {
-      const DeviceStats stats = TrainInGraphs(percent, options, steps, reference);
-      drifts += stats.drifts;
-      launches += stats.graph_launches;
-    }
-  }
-  EXPECT_GT(drifts, 25);
-  EXPECT_GT(launches, 25);
-}
-
-TEST(ManagedDeviceTest, WhatCannotBeAGraphRunsOneByOne) {
-  const ToyOptions options{.seed = 2, .layers = 16};
-  const std::vector<ToyStep> steps(14);
-  const Reference reference = TrainPlainly(options, steps);
-  const DeviceStats stats = TrainInGraphs(65, options, steps, reference, /*refuses=*/true);
-  EXPECT_GT(stats.planned_iterations, 5);
-  EXPECT_EQ(stats.graph_launches, 0);
-}
-
-TEST(ManagedDeviceTest, WhatCannotBeAGraphKeepsItsOrder) {
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-    const ToyOptions options{.seed = seed, .layers = 20};
-    const std::vector<ToyStep> steps(12);
-    const Reference reference = TrainPlainly(options, steps);
-    TrainInGraphs(50, options, steps, reference, /*refuses=*/true);
-  }
-}
-
-TEST(ManagedDeviceTest, AHeldFunctionThatThrowsBreaksTheDevice) {
-  device::HostBackend host;
-  device::GraphBackend backend(&host);
-  ManagedDevice device(&backend, At(Bytes{1} << 20));
-  device.EndIteration("train");
-  bool throws = false;
-  const auto iterate = [&] {
-    const Block block = device.Malloc(4096);
-    for (int k = 0; k < 8; ++k) {
-      device.Exec({.name = "op", .steady = true}, {}, std::vector{block},
-                  [&throws, k](const Launch&) {
-                    if (throws && k == 4) throw Error("a kernel that cannot be launched");
-                  });
-    }
-    device.Free(block);
-    device.EndIteration("train");
-  };
-  for (int k = 0; k < 4; ++k) iterate();
-  ASSERT_EQ(device.stats().service, Service::kPlanned);
-  throws = true;
-  // It is called when the graph is made, or when the ops are issued one by one.
-  EXPECT_THROW(for (int k = 0; k < 3; ++k) iterate(), Error);
-  EXPECT_THROW(device.Synchronize(), Error);
 }
 
 }  // namespace

@@ -78,9 +78,9 @@ void PlanRunner::Rehearse() {
 }
 
 void PlanRunner::Enter(const PlanMemory& memory) {
-  // Graphs know addresses.
-  const bool anew = !(memory == memory_);
-  if (anew) ForgetGraphs();
+  // Graphs know addresses. What is faster does not depend on them.
+  if (!(memory == memory_)) ForgetGraphs();
+  const bool elsewhere = memory.backend != memory_.backend || memory.graphs != memory_.graphs;
   memory_ = memory;
   while (events_.size() < plan_.commands.size() * kEventLaps) {
     events_.push_back(memory_.backend->CreateUntimedEvent());
@@ -91,7 +91,7 @@ void PlanRunner::Enter(const PlanMemory& memory) {
   held_events_.assign(events_.size(), 0);
   is_steady_.assign(original_.ops.size(), false);
   const bool copies = Length(Queue::kCopyOut) + Length(Queue::kCopyIn) > 0;
-  if (anew) {
+  if (elsewhere) {
     trial_ = GraphTrial(copies && memory_.graphs && memory_.backend->capabilities().graphs);
   } else {
     trial_.Interrupt();

@@ -129,6 +129,8 @@ class PlanRunner {
   /// time from its first op to the end of its last.
   std::optional<sim::Timeline> TakeMeasured();
 
+  /// Whether the present iteration, or between two the last, is served as all later ones will be.
+  bool is_settled() const { return trial_.is_over(); }
   /// What was run since Enter().
   const RunCounts& counts() const { return counts_; }
   const plan::Plan& plan() const { return plan_; }

@@ -163,6 +163,8 @@ bool PlanRunner::Capture(Graph* graph) {
     gives_up_graphs_ = true;
     return false;
   } catch (...) {
+    // The books have ops that will not run.
+    has_lost_ = true;
     memory_.backend->DropGraph();
     gives_up_graphs_ = true;
     throw;
@@ -174,6 +176,7 @@ void PlanRunner::ForgetGraphs() {
     if (graph.id >= 0) memory_.backend->DestroyGraph(graph.id);
   }
   graphs_.clear();
+  trial_.ForgetGraphs();
 }
 
 }  // namespace plimsoll::exec
