@@ -443,7 +443,7 @@ void AddTrainCommand(CLI::App& app, ExitCode& exit_code) {
   command->add_flag("--plain", options->plain,
                     "Hold the limit as programs do without Plimsoll: fail when it is exceeded");
   command->add_option("--host-limit", options->host_limit,
-                      "Bytes of host memory for what is swapped; default no limit");
+                      "Bytes of host memory for what is swapped; default what is available");
   command->add_option("--budget", options->budget_seconds, "Seconds that a plan may take to make")
       ->check(CheckNumber(0, 1e6))
       ->capture_default_str();

@@ -15,6 +15,7 @@
 #include "plimsoll/cuda/check.h"
 #include "plimsoll/cuda/delay_internal.h"
 #include "plimsoll/cuda/unique.h"
+#include "plimsoll/device/host_share.h"
 
 namespace plimsoll::cuda {
 namespace {
@@ -30,6 +31,19 @@ constexpr int kPoison = std::to_integer<int>(device::kPoison);
 constexpr float kFarMs = 500;
 /// In which an op's kernels are launched.
 constexpr Nanoseconds kTimeToIssue = 40'000;
+
+/// Throws if there are no kernels for this kind of GPU.
+void CheckRunsHere(int device) {
+  if (HasKernelsHere()) return;
+  cudaDeviceProp properties{};
+  Check(cudaGetDeviceProperties(&properties, device), "opening the GPU");
+  throw DeviceError(
+      "opening the GPU",
+      fmt::format("this plimsoll has no kernels for {}, of compute capability {}.{}; build it with "
+                  "-DCMAKE_CUDA_ARCHITECTURES={}{}, or train with --device host",
+                  properties.name, properties.major, properties.minor, properties.major,
+                  properties.minor));
+}
 
 /// Also 0 bytes get a place of their own.
 std::size_t SizeOf(Bytes size_bytes) {
@@ -85,7 +99,15 @@ CudaBackend::CudaBackend(const CudaOptions& options)
     throw DeviceError("opening the GPU", fmt::format("there is no number {}; there are 0 to {}",
                                                      options_.device, count - 1));
   }
-  Check(cudaSetDevice(options_.device), "opening the GPU");
+  const cudaError_t opened = cudaSetDevice(options_.device);
+  if (opened == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw DeviceError("opening the GPU",
+                      "it does not even have the memory that CUDA itself takes, some 500 MiB; end "
+                      "what else runs on it");
+  }
+  Check(opened, "opening the GPU");
+  CheckRunsHere(options_.device);
   State& state = *state_;
   for (UniqueStream& stream : state.streams) stream = NewStream();
   for (UniqueEvent& joint : state.joints) joint = NewEvent(cudaEventDisableTiming);
@@ -124,12 +146,14 @@ void CudaBackend::FreeDevice(std::byte* memory) noexcept {
 }
 
 std::byte* CudaBackend::AllocateHost(Bytes size_bytes) {
+  device::CheckHostShare(size_bytes, device::HostShare());
   void* memory = nullptr;
   const cudaError_t status = size_bytes < 0
                                  ? cudaErrorMemoryAllocation
                                  : cudaHostAlloc(&memory, SizeOf(size_bytes), cudaHostAllocDefault);
-  if (status != cudaSuccess) {
-    // The driver says so in different ways: no memory, or an invalid value.
+  // The driver says so in different ways. Anything else was wrong before.
+  if (status == cudaErrorMemoryAllocation || status == cudaErrorInvalidValue ||
+      status == cudaErrorOperatingSystem) {
     cudaGetLastError();
     throw OutOfMemory(
         size_bytes, 0,
@@ -137,6 +161,7 @@ std::byte* CudaBackend::AllocateHost(Bytes size_bytes) {
                     "or that of the device, or use a smaller batch",
                     cudaGetErrorName(status)));
   }
+  Check(status, "pinning host memory");
   return static_cast<std::byte*>(memory);
 }
 
@@ -343,7 +368,10 @@ GraphId CudaBackend::EndGraph() {
   const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
   cudaGraphDestroy(graph);
   Check(status, "making a graph ready");
-  state.graphs.emplace_back(executable);
+  UniqueGraph ready(executable);
+  // What it takes of the card, it takes now: if there is too little, there is no graph.
+  Check(cudaGraphUpload(executable, state.stream(Stream::kCompute)), "making a graph ready");
+  state.graphs.push_back(std::move(ready));
   return static_cast<GraphId>(state.graphs.size()) - 1;
 }
 

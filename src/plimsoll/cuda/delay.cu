@@ -28,6 +28,18 @@ __global__ void Traffic(float4* memory, long long count, int rounds) {
 
 }  // namespace
 
+bool HasKernelsHere() {
+  cudaFuncAttributes attributes{};
+  const cudaError_t status = cudaFuncGetAttributes(&attributes, Delay);
+  if (status == cudaSuccess) return true;
+  cudaGetLastError();
+  if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
+    return false;
+  }
+  Check(status, "opening the GPU");
+  return false;
+}
+
 void LaunchDelay(Nanoseconds duration_ns, cudaStream_t stream) {
   Delay<<<1, 1, 0, stream>>>(static_cast<unsigned long long>(duration_ns));
   CheckLaunch("delay");

@@ -7,6 +7,9 @@
 
 namespace plimsoll::cuda {
 
+/// Whether kernels were compiled for the current GPU.
+bool HasKernelsHere();
+
 /// Launches a kernel that does nothing for so long.
 void LaunchDelay(Nanoseconds duration_ns, cudaStream_t stream);
 

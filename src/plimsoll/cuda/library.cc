@@ -45,6 +45,17 @@ Kernel PrepareAnew(const OpSpec& spec, Handles* handles) {
   }
 }
 
+#ifdef PLIMSOLL_HAS_NVTX
+/// What profilers show by a name, as long as it lives.
+class Range {
+ public:
+  explicit Range(const char* name) { nvtxRangePushA(name); }
+  ~Range() { nvtxRangePop(); }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+};
+#endif
+
 /// A kernel that profilers show by the name of its op. All are steady: what changes from step to
 /// step they read on the device.
 Kernel Named(nn::OpKind kind, Kernel kernel) {
@@ -52,9 +63,8 @@ Kernel Named(nn::OpKind kind, Kernel kernel) {
 #ifdef PLIMSOLL_HAS_NVTX
   kernel.run = [run = std::move(kernel.run), name = std::string(Name(kind))](
                    const exec::Launch& launch, const nn::StepScalars& scalars) {
-    nvtxRangePushA(name.c_str());
+    const Range range(name.c_str());
     run(launch, scalars);
-    nvtxRangePop();
   };
 #endif
   return kernel;

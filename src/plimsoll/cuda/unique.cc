@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plimsoll/cuda/unique.h"
 
+#include "plimsoll/base/error.h"
 #include "plimsoll/cuda/check.h"
 
 namespace plimsoll::cuda {
@@ -19,7 +20,16 @@ UniqueEvent NewEvent(unsigned flags) {
 
 UniqueMemory NewMemory(std::size_t size_bytes) {
   void* memory = nullptr;
-  Check(cudaMalloc(&memory, size_bytes), "allocating device memory");
+  const cudaError_t status = cudaMalloc(&memory, size_bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    std::size_t free = 0;
+    std::size_t total = 0;
+    Check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    throw OutOfMemory(static_cast<Bytes>(size_bytes), static_cast<Bytes>(free),
+                      "the card has no more; give a lower limit, or end what else runs on it");
+  }
+  Check(status, "allocating device memory");
   return UniqueMemory(static_cast<std::byte*>(memory));
 }
 

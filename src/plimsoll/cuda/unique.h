@@ -24,7 +24,7 @@ using UniqueGraph = std::unique_ptr<CUgraphExec_st, Giver<cudaGraphExecDestroy>>
 /// Of the card.
 using UniqueMemory = std::unique_ptr<std::byte, Giver<cudaFree>>;
 
-/// These throw DeviceError.
+/// These throw DeviceError; the last OutOfMemory if the card has not so much.
 UniqueStream NewStream();
 UniqueEvent NewEvent(unsigned flags = cudaEventDefault);
 UniqueMemory NewMemory(std::size_t size_bytes);

@@ -26,6 +26,10 @@ std::string_view Name(FaultyCall call) {
       return "CopyIn";
     case FaultyCall::kMove:
       return "Move";
+    case FaultyCall::kRun:
+      return "Run";
+    case FaultyCall::kLaunchGraph:
+      return "LaunchGraph";
   }
   return "unknown";
 }
@@ -43,8 +47,7 @@ bool FaultBackend::Fails(FaultyCall call) {
   return true;
 }
 
-bool FaultBackend::FailsCopy(FaultyCall call) {
-  Pause();
+bool FaultBackend::FailsOnStream(FaultyCall call) {
   if (!Fails(call)) return false;
   if (!fault_->late) throw DeviceError(std::string(Name(call)), kReason);
   if (pending_.empty()) pending_ = Name(call);
@@ -90,16 +93,27 @@ void FaultBackend::FreeHost(std::byte* memory) noexcept {
   target().FreeHost(memory);
 }
 
+void FaultBackend::Run(const std::function<void(void* native_stream)>& function) {
+  if (!FailsOnStream(FaultyCall::kRun)) target().Run(function);
+}
+
+void FaultBackend::LaunchGraph(GraphId graph) {
+  if (!FailsOnStream(FaultyCall::kLaunchGraph)) target().LaunchGraph(graph);
+}
+
 void FaultBackend::CopyOut(std::byte* host, const std::byte* device, Bytes size_bytes) {
-  if (!FailsCopy(FaultyCall::kCopyOut)) target().CopyOut(host, device, size_bytes);
+  Pause();
+  if (!FailsOnStream(FaultyCall::kCopyOut)) target().CopyOut(host, device, size_bytes);
 }
 
 void FaultBackend::CopyIn(std::byte* device, const std::byte* host, Bytes size_bytes) {
-  if (!FailsCopy(FaultyCall::kCopyIn)) target().CopyIn(device, host, size_bytes);
+  Pause();
+  if (!FailsOnStream(FaultyCall::kCopyIn)) target().CopyIn(device, host, size_bytes);
 }
 
 void FaultBackend::Move(std::byte* to, const std::byte* from, Bytes size_bytes) {
-  if (!FailsCopy(FaultyCall::kMove)) target().Move(to, from, size_bytes);
+  Pause();
+  if (!FailsOnStream(FaultyCall::kMove)) target().Move(to, from, size_bytes);
 }
 
 void FaultBackend::Wait(Stream stream, EventId event) {

@@ -15,8 +15,16 @@
 namespace plimsoll::device {
 
 /// The calls that can be made to fail.
-enum class FaultyCall : std::uint8_t { kAllocateDevice, kAllocateHost, kCopyOut, kCopyIn, kMove };
-inline constexpr int kFaultyCalls = 5;
+enum class FaultyCall : std::uint8_t {
+  kAllocateDevice,
+  kAllocateHost,
+  kCopyOut,
+  kCopyIn,
+  kMove,
+  kRun,
+  kLaunchGraph,
+};
+inline constexpr int kFaultyCalls = 7;
 std::string_view Name(FaultyCall call);
 
 /// What goes wrong, and when.
@@ -24,13 +32,15 @@ struct Fault {
   FaultyCall call = FaultyCall::kAllocateDevice;
   std::int64_t nth = 1;   ///< The first such call that fails, counted from 1 since construction.
   bool for_ever = false;  ///< Whether every later one fails too.
-  /// A copy that fails late is accepted and not made; the next call that waits throws.
+  /// What fails late is accepted and not done; the next call that waits throws. Allocations never
+  /// do.
   bool late = false;
 };
 
 /// Fails chosen calls of another backend, for tests of what becomes of that: allocations throw
-/// OutOfMemory, copies throw DeviceError. It can also hold callers up at random before copies and
-/// waits, so that streams meet in other orders; HostOptions::jitter_ns does so on the streams.
+/// OutOfMemory, copies, functions and graphs throw DeviceError. It can also hold callers up at
+/// random before copies and waits, so that streams meet in other orders; HostOptions::jitter_ns
+/// does so on the streams.
 class FaultBackend final : public ForwardingBackend {
  public:
   explicit FaultBackend(Backend* target) : ForwardingBackend(target) {}
@@ -51,6 +61,8 @@ class FaultBackend final : public ForwardingBackend {
   std::byte* AllocateDevice(Bytes size_bytes) override;
   std::byte* AllocateHost(Bytes size_bytes) override;
   void FreeHost(std::byte* memory) noexcept override;
+  void Run(const std::function<void(void* native_stream)>& function) override;
+  void LaunchGraph(GraphId graph) override;
   void CopyOut(std::byte* host, const std::byte* device, Bytes size_bytes) override;
   void CopyIn(std::byte* device, const std::byte* host, Bytes size_bytes) override;
   void Move(std::byte* to, const std::byte* from, Bytes size_bytes) override;
@@ -61,8 +73,8 @@ class FaultBackend final : public ForwardingBackend {
  private:
   // Counts a call and says whether it fails.
   bool Fails(FaultyCall call);
-  // Counts a copy; throws, or says whether it is to be left out, if it fails.
-  bool FailsCopy(FaultyCall call);
+  // Counts what a stream is asked for; throws, or says whether it is to be left out, if it fails.
+  bool FailsOnStream(FaultyCall call);
   void ThrowPending();
   void Pause();
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plimsoll/device/backend_contract_for_test.h"
+#include "plimsoll/device/graph_backend_for_test.h"
 #include "plimsoll/device/host_backend.h"
 #include "plimsoll/device/null_backend.h"
 
@@ -53,6 +54,10 @@ class FaultBackendTest : public testing::Test {
         return backend_.CopyIn(nullptr, nullptr, 0);
       case FaultyCall::kMove:
         return backend_.Move(nullptr, nullptr, 0);
+      case FaultyCall::kRun:
+        return backend_.Run([](void*) {});
+      case FaultyCall::kLaunchGraph:
+        return backend_.LaunchGraph(graph_);
     }
   }
 
@@ -70,8 +75,16 @@ class FaultBackendTest : public testing::Test {
     return outcomes;
   }
 
+  // One without anything in it.
+  GraphId MakeGraph() {
+    graphs_.BeginGraph();
+    return graphs_.EndGraph();
+  }
+
   NullBackend null_;
-  FaultBackend backend_{&null_};
+  GraphBackend graphs_{&null_};
+  GraphId graph_ = MakeGraph();
+  FaultBackend backend_{&graphs_};
 };
 
 TEST_F(FaultBackendTest, FailsTheNthCallOnce) {

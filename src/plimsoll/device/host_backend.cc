@@ -14,6 +14,7 @@
 #include "plimsoll/base/check.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/device/copy_thread_internal.h"
+#include "plimsoll/device/host_share.h"
 
 namespace plimsoll::device {
 namespace {
@@ -72,7 +73,9 @@ void Fill(std::byte* memory, Bytes size_bytes) {
 }  // namespace
 
 HostBackend::HostBackend(const HostOptions& options)
-    : options_(options), shared_(std::make_unique<Shared>()) {
+    : options_(options),
+      most_bytes_(std::min(options.most_bytes, HostShare())),
+      shared_(std::make_unique<Shared>()) {
   threads_[0] = std::make_unique<CopyThread>(shared_.get(), Stream::kCopyOut,
                                              Pace(options.out_bytes_per_s, options.latency_ns),
                                              options.jitter_ns, 2 * options.seed);
@@ -112,6 +115,7 @@ void HostBackend::FreeDevice(std::byte* memory) noexcept {
 }
 
 std::byte* HostBackend::AllocateHost(Bytes size_bytes) {
+  CheckHostShare(size_bytes, most_bytes_ - device_bytes() - host_bytes());
   std::byte* const memory = Allocate(size_bytes, "host");
   const std::lock_guard lock(shared_->mutex);
   shared_->host.emplace(memory, size_bytes);

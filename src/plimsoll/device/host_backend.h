@@ -30,6 +30,9 @@ struct HostOptions {
   /// in which they seldom meet.
   Nanoseconds jitter_ns = 0;
   std::uint64_t seed = 1;
+  /// Host memory is refused where it and device memory would come to more; nor is there ever more
+  /// than is available when the backend is made.
+  Bytes most_bytes = kMaxBytes;
 };
 
 /// Runs on the processor: device memory is memory of the host like any other, the compute stream is
@@ -86,6 +89,7 @@ class HostBackend final : public Backend {
   void Await(const std::vector<std::shared_ptr<internal::Moment>>& moments);
 
   HostOptions options_;
+  Bytes most_bytes_;
   std::unique_ptr<internal::Shared> shared_;
   // The latest Record() of each event; none if it was never recorded.
   std::vector<std::shared_ptr<internal::Moment>> events_;

@@ -135,6 +135,23 @@ TEST(HostBackendTest, CountsWhatIsLive) {
   EXPECT_EQ(backend.host_bytes(), 0);
 }
 
+TEST(HostBackendTest, RefusesMoreHostMemoryThanThereIsForIt) {
+  HostBackend backend({.most_bytes = 10'000});
+  std::byte* const device = backend.AllocateDevice(4000);
+  std::byte* const host = backend.AllocateHost(5000);
+  try {
+    backend.AllocateHost(2000);
+    FAIL() << "it was not refused";
+  } catch (const OutOfMemory& error) {
+    EXPECT_EQ(error.asked(), 2000);
+    EXPECT_EQ(error.free(), 1000);
+  }
+  backend.FreeHost(host);
+  std::byte* const more = backend.AllocateHost(6000);
+  backend.FreeHost(more);
+  backend.FreeDevice(device);
+}
+
 TEST(HostBackendTest, TheDestructorFinishesWhatWasIssued) {
   std::vector<std::byte> host(kMebibyte);
   std::byte* device = nullptr;
