@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Prints every figure that README.md and docs/benchmarks.md quote, in a release build.
+# Prints the tables of docs/benchmarks.md, in a release build; not those of endurance, beside
+# PyTorch (compare_pytorch.py) and of a GPU (benchmark_gpu.sh).
 #
 #   scripts/benchmark.sh [DATA_DIR]
 #
@@ -15,7 +16,7 @@ data=${1:-data}
 scripts/install_dependencies.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target trace_pools placement_instances million_buffers pool_latency \
-  chains chain_plans chains_recompute swapping limits dqn recompute_baselines
+  chains chain_plans chains_recompute swapping limits dqn recompute_baselines predictions patterns layrub
 bin=build/release/benchmarks
 shopt -s nullglob
 
@@ -47,5 +48,6 @@ deep="$data"/traces/resnet152_b32.trace.gz
 [ ! -f "$deep" ] || run "$bin"/dqn --transfer "${networks[1]}" "$deep"
 run "$bin"/million_buffers
 run "$bin"/pool_latency
+run "$bin"/layrub
 run "$bin"/predictions 0.5
 OMP_NUM_THREADS=1 run "$bin"/patterns
