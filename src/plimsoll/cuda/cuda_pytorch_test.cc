@@ -30,7 +30,9 @@ std::vector<PytorchCase> Cases() {
            .make_backend = make_backend,
            .make_library = [] { return cuda::MakeCudaLibrary({.reproducible = true}); },
            // What is read is rounded to 10 bits, and norms over four samples make much of it: 1.2 %
-           // of a loss was seen.
+           // of a loss was seen in four steps at higher learning rates. On a host, with operands
+           // off by as much at random, these came to 1.2 % too, and the 20 steps of now to 0.4 %,
+           // or 0.7 % from other weights.
            .with_convolutions = {.loss = 3e-2, .gradient = 3e-2},
            .without = {.loss = 3e-2, .gradient = 3e-2}}};
 }

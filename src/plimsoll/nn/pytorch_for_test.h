@@ -47,6 +47,7 @@ inline std::string NameOf(const testing::TestParamInfo<PytorchCase>& instance) {
 }
 
 inline constexpr std::int64_t kPytorchBatch = 4;
+inline constexpr std::size_t kPytorchSteps = 20;
 
 inline std::vector<float> PytorchPattern(std::int64_t count, std::uint64_t salt, double scale = 1,
                                          double offset = 0) {
@@ -117,10 +118,12 @@ inline void PytorchTest::Compare(const Network& network, const Batch& batch) {
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW}) {
     const bool adam = optimizer == Optimizer::kAdamW;
     SCOPED_TRACE(adam ? "adamw" : "sgd");
+    const nlohmann::json& expected = stored.at(adam ? "adamw" : "sgd");
+    ASSERT_EQ(expected.at("losses").size(), kPytorchSteps);
     Trainer trainer(&device, library.get(), network,
                     {.batch = kPytorchBatch,
                      .optimizer = optimizer,
-                     .learning_rate = adam ? 0.01F : 0.1F,
+                     .learning_rate = expected.at("learning_rate").get<float>(),
                      .weight_decay = adam ? 0.1F : 0.01F});
     for (std::size_t i = 0; i < network.parameters.size(); ++i) {
       if (!network.parameters[i].trained) continue;
@@ -132,8 +135,7 @@ inline void PytorchTest::Compare(const Network& network, const Batch& batch) {
       for (const float value : gradient) sum += static_cast<double>(value) * value;
       norms[parameter] = std::sqrt(sum);
     });
-    const nlohmann::json& expected = stored.at(adam ? "adamw" : "sgd");
-    for (std::size_t step = 0; step < expected.at("losses").size(); ++step) {
+    for (std::size_t step = 0; step < kPytorchSteps; ++step) {
       const auto loss = expected.at("losses")[step].get<double>();
       EXPECT_NEAR(trainer.Step(batch), loss, tolerance.loss * loss) << "step " << step;
       if (step > 0) continue;
