@@ -15,7 +15,9 @@
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
 #include "cli/train_steps.h"
+#include "cli/training_device.h"
 #include "plimsoll/base/check.h"
+#include "plimsoll/nn/record.h"
 #include "plimsoll/planners/largest_batch.h"
 #include "plimsoll/planners/smallest.h"
 #include "plimsoll/report/table.h"
@@ -30,6 +32,7 @@ struct MaxBatchOptions {
   std::string limit;
   std::string planner = "joint";
   std::optional<std::string> device;
+  bool limits_network = false;
   std::optional<std::string> link;
   std::int64_t most = std::int64_t{1} << 16;
   std::int64_t steps = 0;
@@ -48,11 +51,20 @@ double PerSecond(std::int64_t batch, Nanoseconds iteration_ns) {
                           : 0;
 }
 
-/// Answers for one model under one limit; every batch is planned from its shapes.
+/// Answers for one model under one limit; every batch is planned from its shapes, with the kernels
+/// of a device if one is given.
 class Finder {
  public:
-  Finder(const MaxBatchOptions& options, Bytes limit_bytes)
-      : options_(options), limit_bytes_(limit_bytes), model_(ReadModel(options.plan.model)) {}
+  /// Keeps references to the options and the device. On a GPU the limit is for all that the process
+  /// takes of the card, unless it is for the network alone.
+  Finder(const MaxBatchOptions& options, Bytes limit_bytes, TrainingDevice* device)
+      : options_(options), model_(ReadModel(options.plan.model)), device_(device) {
+    network_bytes_ = limit_bytes;
+    if (!is_on_gpu()) return;
+    device_->library->PreferWorkspaces(WorkspaceShare(limit_bytes));
+    Read(1);
+    TakeOffOverhead(limit_bytes);
+  }
 
   /// Returns the largest batch that the planner fits under the limit.
   Found Find(const planners::Planner& planner) {
@@ -63,8 +75,24 @@ class Finder {
       }
       return FootprintOrNeed(planner, input);
     };
-    return Describe(planner, planners::FindLargestBatch(limit_bytes_, options_.most, needs));
+    return Describe(planner, planners::FindLargestBatch(network_bytes_, options_.most, needs));
   }
+
+  /// The same under what is left of the limit once the kernels of that batch are prepared, which
+  /// takes some of the card.
+  Found FindForTraining(const planners::Planner& planner, Bytes limit_bytes) {
+    Found found = Find(planner);
+    while (is_on_gpu() && found.batch > 0) {
+      const Bytes before = network_bytes_;
+      TakeOffOverhead(limit_bytes);
+      if (network_bytes_ >= before) break;
+      found = Find(planner);
+    }
+    return found;
+  }
+
+  /// Of the limit, for the network.
+  Bytes network_bytes() const { return network_bytes_; }
 
   /// What a batch of one needs whatever is swapped.
   Bytes SmallestLimit() {
@@ -80,11 +108,21 @@ class Finder {
   const ModelInput& model() const { return model_; }
 
  private:
+  bool is_on_gpu() const { return device_ != nullptr && device_->is_gpu; }
+
   PlanInput Read(std::int64_t batch) const {
-    PlanInput input =
-        MakePlanInput(options_.plan, TraceModel(ModelAt(batch), options_.plan.speed), model_.name);
-    input.options.limit_bytes = limit_bytes_;
+    const std::string& speed = options_.plan.speed;
+    const nn::Program program = is_on_gpu()
+                                    ? ProgramAtSpeed(ModelAt(batch), speed, device_->library.get())
+                                    : ProgramAtSpeed(ModelAt(batch), speed);
+    PlanInput input = MakePlanInput(options_.plan, nn::Record(program, model_.name), model_.name);
+    input.options.limit_bytes = network_bytes_;
     return input;
+  }
+
+  void TakeOffOverhead(Bytes limit_bytes) {
+    SettleTrainingDevice(device_);
+    if (!options_.limits_network) network_bytes_ = limit_bytes - device_->overhead_bytes;
   }
 
   static Bytes FootprintOrNeed(const planners::Planner& planner, const PlanInput& input) {
@@ -98,20 +136,21 @@ class Finder {
   Found Describe(const planners::Planner& planner, std::int64_t batch) {
     if (batch == 0) return {};
     const PlanInput input = Read(batch);
-    const Answer answer = Asker(input, interrupt_).Ask(planner, limit_bytes_);
+    const Answer answer = Asker(input, interrupt_).Ask(planner, network_bytes_);
     PLIMSOLL_CHECK(answer.plan.has_value(), "a batch that fits has no plan");
     return {batch, PerSecond(batch, answer.row.iteration_ns), answer.row.footprint_bytes};
   }
 
   const MaxBatchOptions& options_;
-  const Bytes limit_bytes_;
   const ModelInput model_;
+  TrainingDevice* const device_;  // Null if it is planned for none.
+  Bytes network_bytes_ = 0;
   const Interrupt interrupt_;
 };
 
 /// Says that nothing fits, and from where on something does.
 ExitCode Refuse(const MaxBatchOptions& options, Bytes limit_bytes, Finder* finder) {
-  const Bytes smallest = finder->SmallestLimit();
+  const Bytes smallest = finder->SmallestLimit() + limit_bytes - finder->network_bytes();
   if (options.json) {
     PrintJson({{"model", finder->model().name},
                {"limit_bytes", limit_bytes},
@@ -130,6 +169,7 @@ struct Answers {
   Found limited;
   Found unlimited;
   std::optional<TrainedSteps> trained;
+  std::optional<Bytes> overhead_bytes;  ///< Of a GPU: what CUDA and its libraries take.
 };
 
 void PrintAnswers(const MaxBatchOptions& options, const std::string& model, Bytes limit_bytes,
@@ -149,6 +189,7 @@ void PrintAnswers(const MaxBatchOptions& options, const std::string& model, Byte
                                                           : answers.limited.footprint_bytes},
                  {"speed", options.plan.speed}};
     if (answers.trained) json["planned_steps"] = answers.trained->planned_steps;
+    if (answers.overhead_bytes) json["overhead_bytes"] = *answers.overhead_bytes;
     PrintJson(json);
     return;
   }
@@ -163,33 +204,54 @@ void PrintAnswers(const MaxBatchOptions& options, const std::string& model, Byte
     add("measured", {answers.limited.batch, answers.trained->samples_per_second,
                      answers.trained->peak_footprint_bytes});
   }
-  fmt::print("{} under {}\n\n{}", model, FormatBytes(limit_bytes), table.Render());
+  fmt::print("{} under {}", model, FormatBytes(limit_bytes));
+  if (answers.overhead_bytes) {
+    fmt::print(", {} of it for CUDA and its libraries", FormatBytes(*answers.overhead_bytes));
+  }
+  fmt::print("\n\n{}", table.Render());
   if (answers.limited.batch == options.most) {
     fmt::print("larger batches were not tried; see --most\n");
   }
 }
 
+/// What batches are planned for, if not for a machine of which only the speed is known.
+std::optional<TrainingDevice> OpenDevice(MaxBatchOptions* options) {
+  if (options->steps == 0 && !options->device) {
+    if (options->link) options->plan.link = *options->link;
+    return std::nullopt;
+  }
+  const std::string device = options->device.value_or("host");
+  if (device == "host") {
+    // What is to run on the host is planned for it.
+    if (options->plan.speed != "measured") options->plan.speed = "host";
+  } else if (options->plan.speed == "measured" || options->plan.speed == "host") {
+    throw CLI::ValidationError("--speed", options->plan.speed + " is no speed of a GPU");
+  }
+  // To time the kernels of every batch would take long.
+  std::optional<TrainingDevice> open = OpenTrainingDevice(
+      {.device = device, .link = options->link, .tunes = false, .measures_costs = true});
+  options->plan.machine = open->machine;
+  return open;
+}
+
 ExitCode Run(MaxBatchOptions options) {
   const planners::Planner& planner = ParsePlanner("--planner", options.planner);
   const Bytes limit_bytes = ParseSizeOption("--limit", options.limit);
-  std::optional<TrainingDevice> host;
-  if (options.steps > 0 || options.device) {
-    // What is to run on the host is planned for it.
-    if (options.plan.speed != "measured") options.plan.speed = "host";
-    host = OpenTrainingDevice({.link = options.link, .measures_costs = true});
-    options.plan.machine = host->machine;
-  } else if (options.link) {
-    options.plan.link = *options.link;
-  }
-  Finder finder(options, limit_bytes);
+  std::optional<TrainingDevice> device = OpenDevice(&options);
+  Finder finder(options, limit_bytes, device ? &*device : nullptr);
   Answers answers;
-  answers.limited = finder.Find(planner);
+  answers.limited = finder.FindForTraining(planner, limit_bytes);
   if (answers.limited.batch == 0) return Refuse(options, limit_bytes, &finder);
   answers.unlimited = finder.Find(*planners::FindPlanner("none"));
   if (options.steps > 0) {
-    answers.trained = TrainSteps(finder.ModelAt(answers.limited.batch), &*host, limit_bytes,
-                                 options.planner, options.steps);
+    TrainStepsOptions train{
+        .limit_bytes = finder.network_bytes(), .planner = options.planner, .steps = options.steps};
+    if (options.plan.host_limit) {
+      train.host_limit_bytes = ParseSizeOption("--host-limit", *options.plan.host_limit);
+    }
+    answers.trained = TrainSteps(finder.ModelAt(answers.limited.batch), train, &*device);
   }
+  if (device && device->is_gpu) answers.overhead_bytes = device->overhead_bytes;
   PrintAnswers(options, finder.model().name, limit_bytes, answers);
   return ExitCode::kDone;
 }
@@ -213,14 +275,18 @@ void AddMaxBatchCommand(CLI::App& app, ExitCode& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--device", options->device,
-                   "host: plan for the host, with its kernels' workspaces; default by --speed")
-      ->check(CLI::IsMember({"host"}));
+                   "host, cuda or cuda:N: plan for it, with its kernels' workspaces; default by "
+                   "--speed")
+      ->check(CheckDevice);
+  command->add_flag("--limit-network", options->limits_network,
+                    "On a GPU, the limit is for the network alone, and CUDA comes on top");
   command->add_option("--most", options->most, "Try no larger batch")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
       ->capture_default_str();
   command
       ->add_option("--steps", options->steps,
-                   "Train this many steps with that batch on the host, and measure; default none")
+                   "Train this many steps with that batch on the device, by default the host, and "
+                   "measure; default none")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   command->add_flag("--json", options->json, "Print an object");
   command->callback([options, &exit_code] { exit_code = Run(*options); });

@@ -36,15 +36,19 @@ nn::Program ProgramAtSpeed(const ModelInput& model, const std::string& speed) {
     return LowerModel(model, &library);
   }
   const std::unique_ptr<nn::KernelLibrary> library = nn::MakeOneDnnLibrary();
+  if (speed == kHost) return ProgramAtSpeed(model, speed, library.get());
   nn::Program program = LowerModel(model, library.get());
-  if (speed == kMeasured) {
-    device::HostBackend backend;
-    nn::Profiler profiler(&backend);
-    nn::SetTimes(nn::Profile(program, &profiler), &program);
-    return program;
-  }
+  device::HostBackend backend;
+  nn::Profiler profiler(&backend);
+  nn::SetTimes(nn::Profile(program, &profiler), &program);
+  return program;
+}
+
+nn::Program ProgramAtSpeed(const ModelInput& model, const std::string& speed,
+                           nn::KernelLibrary* library) {
+  nn::Program program = LowerModel(model, library);
   for (nn::ProgramOp& op : program.ops) {
-    op.kernel.expected_ns = nn::ExpectedTime(op.spec, nn::FindMachineSpeed(kHost));
+    op.kernel.expected_ns = nn::ExpectedTime(op.spec, nn::FindMachineSpeed(speed));
   }
   return program;
 }

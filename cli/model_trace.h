@@ -18,6 +18,11 @@ void AddSpeedOption(CLI::App* command, std::string* speed);
 /// the host's kernels; other machines' programs have none, and fuse and group ops as those do.
 nn::Program ProgramAtSpeed(const ModelInput& model, const std::string& speed);
 
+/// The same with the kernels of a library, and so with their workspaces. REQUIRES: the speed is not
+/// "measured".
+nn::Program ProgramAtSpeed(const ModelInput& model, const std::string& speed,
+                           nn::KernelLibrary* library);
+
 /// Returns the trace of that program's iterations.
 trace::Trace TraceModel(const ModelInput& model, const std::string& speed);
 

@@ -79,6 +79,7 @@ class TrainingRun {
     CheckOutputs();
     SettleTrainingDevice(&open_);
     SetLimits();
+    WeighWorkspaces();
   }
 
   ExitCode Train() {
@@ -129,6 +130,18 @@ class TrainingRun {
     } else {
       arena_bytes_ -= open_.overhead_bytes;
     }
+  }
+
+  /// While a kernel runs, its workspace keeps as much else away: where it would be much of the
+  /// limit, kernels with less are taken.
+  void WeighWorkspaces() {
+    if (!options_.limit || options_.plain) return;
+    const Bytes most_bytes = WorkspaceShare(arena_bytes_);
+    if (trainee_->largest_workspace_bytes() <= most_bytes) return;
+    if (!open_.library->PreferWorkspaces(most_bytes)) return;
+    trainee_ = OpenTrainee(options_.model, HowToTrain(), open_);
+    SettleTrainingDevice(&open_);
+    SetLimits();
   }
 
   /// Refuses at once what could not be written in the end.

@@ -11,13 +11,14 @@
 
 namespace plimsoll::cli {
 
-TrainedSteps TrainSteps(const ModelInput& model, TrainingDevice* on, Bytes limit_bytes,
-                        const std::string& planner, std::int64_t steps) {
+TrainedSteps TrainSteps(const ModelInput& model, const TrainStepsOptions& options,
+                        TrainingDevice* on) {
   exec::ManagedOptions managed;
   exec::PlanningOptions& planning = managed.watch.planning;
-  planning.planner = planner;
+  planning.planner = options.planner;
   planning.machine = on->machine;
-  planning.limit_bytes = limit_bytes;
+  planning.limit_bytes = options.limit_bytes;
+  planning.host_limit_bytes = options.host_limit_bytes;
   // Steps are few: training waits for its plan.
   managed.watch.plan_at_once = true;
   exec::ManagedDevice device(on->backend.get(), managed);
@@ -29,7 +30,7 @@ TrainedSteps TrainSteps(const ModelInput& model, TrainingDevice* on, Bytes limit
   nn::Trainer trainer(&device, on->library.get(), model.network, train);
   TrainLog log;
   const Interrupt interrupt;
-  while (log.size() < steps && !interrupt.requested()) {
+  while (log.size() < options.steps && !interrupt.requested()) {
     const nn::Batch batch = data->TrainBatch(trainer.step(), model.batch);
     const Stopwatch watch;
     StepRecord step;

@@ -17,8 +17,16 @@ struct TrainedSteps {
   std::int64_t planned_steps = 0;
 };
 
+/// What they are taken under.
+struct TrainStepsOptions {
+  Bytes limit_bytes = 0;  ///< Of the network.
+  Bytes host_limit_bytes = kMaxBytes;
+  std::string planner = "joint";
+  std::int64_t steps = 0;
+};
+
 /// Trains a model on synthetic data, under a limit.
-TrainedSteps TrainSteps(const ModelInput& model, TrainingDevice* on, Bytes limit_bytes,
-                        const std::string& planner, std::int64_t steps);
+TrainedSteps TrainSteps(const ModelInput& model, const TrainStepsOptions& options,
+                        TrainingDevice* on);
 
 }  // namespace plimsoll::cli

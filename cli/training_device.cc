@@ -77,6 +77,7 @@ TrainingDevice OpenGpu(const DeviceSettings& settings) {
   gpu.backend = std::make_unique<cuda::CudaBackend>(cuda::CudaOptions{.device = number});
   gpu.name = cuda::ListDevices().at(static_cast<std::size_t>(number)).name;
   gpu.library = cuda::MakeCudaLibrary({.reproducible = settings.reproducible,
+                                       .tune = settings.tunes,
                                        .tf32_matmul = settings.tf32,
                                        .tf32_convolutions = settings.tf32});
   gpu.make_traffic = [](std::byte* memory, Bytes size_bytes) {
@@ -101,15 +102,17 @@ TrainingDevice OpenGpu(const DeviceSettings&) {
 
 }  // namespace
 
+std::string CheckDevice(const std::string& text) {
+  if (text == "host" || text == "cuda") return {};
+  const bool is_number = text.starts_with("cuda:") && text.size() > 5 && text.size() < 9 &&
+                         text.find_first_not_of("0123456789", 5) == std::string::npos;
+  return is_number ? std::string() : "should be host, cuda, or cuda: and a number";
+}
+
 void AddDeviceSettings(CLI::App* command, DeviceSettings* settings) {
   command
       ->add_option("--device", settings->device, "host, cuda, or cuda:N; see \"plimsoll devices\"")
-      ->check([](const std::string& text) {
-        if (text == "host" || text == "cuda") return std::string();
-        const bool is_number = text.starts_with("cuda:") && text.size() > 5 && text.size() < 9 &&
-                               text.find_first_not_of("0123456789", 5) == std::string::npos;
-        return is_number ? std::string() : "should be host, cuda, or cuda: and a number";
-      })
+      ->check(CheckDevice)
       ->capture_default_str();
   command->add_option("--link", settings->link,
                       "On the host, copy no faster than this link: h200, v100, gtx1080ti or a "

@@ -249,10 +249,16 @@ std::vector<Proposals> ProposalsFor(const ConvolutionShape& shape, Handles& hand
 }
 
 std::shared_ptr<ConvolutionPlan> First(const ConvolutionShape& shape, Handles& handles) {
+  std::shared_ptr<ConvolutionPlan> least;
   for (Proposals& proposals : ProposalsFor(shape, handles)) {
-    if (auto plan = proposals.Next(true)) return plan;
+    while (auto plan = proposals.Next(true)) {
+      if (plan->workspace_bytes() <= handles.preferred_workspace_bytes()) return plan;
+      if (least == nullptr || plan->workspace_bytes() < least->workspace_bytes()) {
+        least = std::move(plan);
+      }
+    }
   }
-  return MakePlainConvolution(shape);
+  return least != nullptr ? least : MakePlainConvolution(shape);
 }
 
 /// The plans to be timed: as many of each kind.

@@ -146,6 +146,29 @@ TEST(CudaLibraryTest, KernelsOutliveTheLibrary) {
   EXPECT_TRUE(y.Content() == RunOnCuda(Reproducible(), spec, reads)[0]);
 }
 
+TEST(CudaLibraryTest, WorkspacesAreAsSmallAsThoseOfOthersIfTold) {
+  PLIMSOLL_NEEDS_GPU();
+  // Weights of few channels over large images: the fastest kernels split the sum.
+  Attributes a;
+  a.kernel[0] = a.kernel[1] = 3;
+  a.padding[0] = a.padding[1] = 1;
+  const OpSpec spec{OpKind::kConvBackwardWeights,
+                    {F({32, 56, 56, 64}), F({32, 56, 56, 64})},
+                    {F({64, 3, 3, 64})},
+                    a};
+  for (const bool tune : {true, false}) {
+    const auto library = MakeCudaLibrary({.tune = tune});
+    const Bytes before = library->Prepare(spec).workspace_bytes;
+    EXPECT_FALSE(library->PreferWorkspaces(before));
+    const bool others = before > 0 && library->PreferWorkspaces(before - 1);
+    EXPECT_EQ(others, before > 0);
+    EXPECT_LE(library->Prepare(spec).workspace_bytes, before);
+    // What cannot be is not asked for.
+    library->PreferWorkspaces(0);
+    EXPECT_TRUE(library->Prepare(spec).run);
+  }
+}
+
 TEST(CudaLibraryTest, TuningNeedsNoMoreThanItMay) {
   PLIMSOLL_NEEDS_GPU();
   const Bytes most = Bytes{1} << 20;

@@ -179,7 +179,8 @@ std::shared_ptr<GemmPlan> Choose(const GemmShape& shape, Handles& handles) {
   std::vector<std::shared_ptr<GemmPlan>> plans;
   for (const auto& proposal :
        description->Propose(handles.cublas_lt(), shape.alignment_bytes,
-                            std::min(kMostWorkspace, handles.options().max_workspace_bytes))) {
+                            std::min({kMostWorkspace, handles.options().max_workspace_bytes,
+                                      handles.preferred_workspace_bytes()}))) {
     plans.push_back(std::make_shared<CublasGemm>(description, shape.accumulate, proposal));
   }
   if (plans.empty()) return MakePlainGemm(shape);

@@ -56,6 +56,16 @@ void Handles::ReleaseScratch() {
   scratch_bytes_ = 0;
 }
 
+bool Handles::PreferWorkspaces(Bytes most_bytes) {
+  preferred_workspace_bytes_ = most_bytes;
+  const auto takes_more = [most_bytes](const auto& entry) {
+    return entry.second->workspace_bytes() > most_bytes;
+  };
+  const std::size_t convolutions = std::erase_if(convolution_plans_, takes_more);
+  const std::size_t gemms = std::erase_if(gemm_plans_, takes_more);
+  return convolutions + gemms > 0;
+}
+
 std::optional<Nanoseconds> Handles::Time(const std::function<void()>& launch,
                                          std::optional<Nanoseconds> best) {
   std::optional<Nanoseconds> result;

@@ -42,6 +42,11 @@ class Handles : public std::enable_shared_from_this<Handles> {
   std::optional<Nanoseconds> Time(const std::function<void()>& launch,
                                   std::optional<Nanoseconds> best);
 
+  /// Where there is a choice, no plan takes more workspace. Plans that do are forgotten; returns
+  /// whether there were any.
+  bool PreferWorkspaces(Bytes most_bytes);
+  Bytes preferred_workspace_bytes() const { return preferred_workspace_bytes_; }
+
   /// Plans that were made before.
   std::map<ConvolutionShape, std::shared_ptr<const ConvolutionPlan>>& convolution_plans() {
     return convolution_plans_;
@@ -62,6 +67,7 @@ class Handles : public std::enable_shared_from_this<Handles> {
   UniqueMemory scratch_;
   Bytes scratch_bytes_ = 0;
   double tuning_seconds_ = 0;
+  Bytes preferred_workspace_bytes_ = kMaxBytes;
   std::map<ConvolutionShape, std::shared_ptr<const ConvolutionPlan>> convolution_plans_;
   std::map<GemmShape, std::shared_ptr<const GemmPlan>> gemm_plans_;
 };

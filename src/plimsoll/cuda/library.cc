@@ -89,6 +89,12 @@ class CudaLibrary final : public nn::KernelLibrary {
     return entries.back().kernel;
   }
 
+  bool PreferWorkspaces(Bytes most_bytes) override {
+    // Some kernels of ours choose by shape alone; they stay.
+    if (!handles_->PreferWorkspaces(most_bytes)) return false;
+    kernels_.clear();
+    return true;
+  }
   void ReleaseScratch() override { handles_->ReleaseScratch(); }
 
  private:

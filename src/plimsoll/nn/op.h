@@ -181,6 +181,10 @@ class KernelLibrary {
   virtual bool fuses_batch_norm() const { return false; }
   /// How many parameters an update may take at once.
   virtual int update_group() const { return 1; }
+  /// Where there is a choice, kernels that are prepared from here on take no more workspace than
+  /// this, even if they are slower. Returns whether some that were prepared before take more:
+  /// these are forgotten.
+  virtual bool PreferWorkspaces(Bytes /*most_bytes*/) { return false; }
   /// Gives back memory of the device that preparing has taken.
   virtual void ReleaseScratch() {}
   /// Equal specs share what can be shared. Throws Error if a shape is impossible,
