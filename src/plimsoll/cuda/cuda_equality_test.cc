@@ -43,6 +43,16 @@ std::vector<EqualityCase> Courses() {
   return {CaseOf("resnet20", kHeldUp)};
 }
 
+std::vector<EqualityCase> Drifts() {
+  std::vector<EqualityCase> cases;
+  if (cuda::ListDevices().empty()) return cases;
+  for (const char* model : {"lenet", "resnet20", "densenet121", "gpt2-small"}) {
+    cases.push_back(CaseOf(model, kHeldUp));
+  }
+  cases.push_back(CaseOf("resnet20", kHeldUp, Precision::kBfloat16));
+  return cases;
+}
+
 /// What is freed inside of the arena is NaNs from there on: op by op, and in graphs.
 class PoisonTest : public EqualityTest {};
 
@@ -54,11 +64,13 @@ TEST_P(PoisonTest, WhatIsFreedIsNeverRead) {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EqualityTest);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CourseTest);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DriftTest);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GraphTest);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PoisonTest);
 INSTANTIATE_TEST_SUITE_P(Cuda, EqualityTest, testing::ValuesIn(Cases(kHeldUp)), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cuda, GraphTest, testing::ValuesIn(Cases(kHeldUp)), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cuda, PoisonTest, testing::ValuesIn(Cases(kPoisoned)), NameOf);
+INSTANTIATE_TEST_SUITE_P(Cuda, DriftTest, testing::ValuesIn(Drifts()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Cuda, CourseTest, testing::ValuesIn(Courses()), NameOf);
 
 TEST(CudaEqualityTest, NeedsADevice) {

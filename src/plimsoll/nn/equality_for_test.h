@@ -2,7 +2,8 @@
 //
 // The promise that limits change no number, as tests for any device: losses, gradients and weights
 // are bitwise those of a run without a limit, through recording, planned and drifted service.
-// Instantiate EqualityTest and CourseTest, and GraphTest where there are graphs. For tests only.
+// Instantiate EqualityTest, DriftTest and CourseTest, and GraphTest where there are graphs. For
+// tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,7 +50,8 @@ inline std::uint32_t BitsOf(float value) {
 struct Course {
   int evaluates_every = 0;
   bool alternates_batch = false;
-  bool sees_gradients = true;  ///< Downloads them, all of them.
+  bool sees_gradients = true;  ///< Downloads them, all of them, as soon as each is there;
+  std::set<int> looks{};       ///< in these steps at any rate.
   Precision precision = Precision::kFloat32;
 };
 
@@ -84,14 +87,17 @@ inline Numbers Train(exec::Device* device, KernelLibrary* library, const Network
   if (kind == DataKind::kText) options.optimizer = Optimizer::kAdamW;
   Trainer trainer(device, library, network, options);
   std::uint64_t hash = 0;
-  if (course.sees_gradients) {
-    trainer.set_gradient_hook([&](ParameterIndex parameter, std::span<const float> values) {
-      hash = hash * 31 + static_cast<std::uint64_t>(parameter);
-      for (const float value : values) hash = (hash ^ BitsOf(value)) * 0x9e3779b97f4a7c15U;
-    });
-  }
+  const auto look = [&hash](ParameterIndex parameter, std::span<const float> values) {
+    hash = hash * 31 + static_cast<std::uint64_t>(parameter);
+    for (const float value : values) hash = (hash ^ BitsOf(value)) * 0x9e3779b97f4a7c15U;
+  };
   for (int k = 0; k < kSteps; ++k) {
     hash = 0;
+    if (course.sees_gradients || course.looks.contains(k)) {
+      trainer.set_gradient_hook(look);
+    } else {
+      trainer.set_gradient_hook({});
+    }
     const std::int64_t batch = course.alternates_batch && k % 2 == 1 ? kBatch / 2 : kBatch;
     numbers.losses.push_back(BitsOf(trainer.Step(data->TrainBatch(k, batch))));
     numbers.gradients.push_back(hash);
@@ -158,6 +164,7 @@ class EqualityTest : public testing::TestWithParam<EqualityCase> {
         EXPECT_LE(stats_.peak_footprint_bytes, stats_.limit_bytes);
         planned += stats_.planned_iterations > 0 ? 1 : 0;
         graph_launches_ += stats_.graph_launches;
+        drifts_ += stats_.drifts;
       } catch (const OutOfMemory&) {
         // One op by itself exceeds the limit: it fits nowhere below.
         EXPECT_LT(percent, 90);
@@ -175,6 +182,7 @@ class EqualityTest : public testing::TestWithParam<EqualityCase> {
   const Network network_;
   exec::DeviceStats stats_;          // Of the last limit that fitted.
   std::int64_t graph_launches_ = 0;  // Of all.
+  std::int64_t drifts_ = 0;
 };
 
 TEST_P(EqualityTest, LimitsChangeNoNumber) {
@@ -191,6 +199,16 @@ TEST_P(GraphTest, UnseenGradientsChangeNoNumber) {
   if (!network_.branches.empty()) return;
   EXPECT_GE(planned, 1);
   EXPECT_GE(graph_launches_, 5);
+}
+
+/// Programs that depart from their plan in the middle of an iteration.
+class DriftTest : public EqualityTest {};
+
+TEST_P(DriftTest, LookingIntoPlannedIterationsChangesNoNumber) {
+  const int planned = Compare({110, 70, 50}, {.sees_gradients = false, .looks = {5, 9, 10, 16}});
+  EXPECT_GE(planned, 1);
+  // Where a plan serves: at three looks, and when the weights are read in the end.
+  EXPECT_GE(drifts_, 4 * planned);
 }
 
 class CourseTest : public EqualityTest {};

@@ -64,6 +64,10 @@ std::vector<EqualityCase> GraphCases() {
 INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(Cases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Graphs, EqualityTest, testing::ValuesIn(GraphCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Graphs, GraphTest, testing::ValuesIn(GraphCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Models, DriftTest,
+                         testing::Values(CaseOf("lenet"), CaseOf("resnet20"), CaseOf("gpt2-small")),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Graphs, DriftTest, testing::ValuesIn(GraphCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Models, CourseTest, testing::Values(CaseOf("resnet20")), NameOf);
 
 }  // namespace
