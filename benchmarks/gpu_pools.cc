@@ -6,7 +6,8 @@
 //   - from cudaMalloc and cudaFree;
 //   - from cudaMallocAsync and cudaFreeAsync, as they are, and with a pool that keeps what is free;
 //   - from CnMem's lists, in an arena that is large enough;
-//   - from the planned pool, in an arena of the peak load and 3 %, without and with CUDA graphs.
+//   - from the planned pool, in an arena that is as large as the plan needs, without and with CUDA
+//     graphs; what it needs is found out before, in an arena of the peak load and 3 %.
 //
 //   gpu_pools [--device N] [--iterations N] [--json] [MODEL[:BATCH]...]
 //
@@ -307,14 +308,28 @@ class Bench {
         row);
   }
 
-  void MeasurePlanned(bool graphs, Row* row) {
+  exec::ManagedOptions Managed(Bytes limit_bytes, bool graphs) const {
     exec::ManagedOptions managed;
     managed.watch.planning.machine = card_.machine;
-    managed.watch.planning.limit_bytes = AlignUp(peak_bytes_ + peak_bytes_ * 3 / 100, kPage);
+    managed.watch.planning.limit_bytes = limit_bytes;
     managed.watch.planning.seconds = kPlanningSeconds;
     managed.watch.plan_at_once = true;
     managed.graphs = graphs;
-    exec::ManagedDevice device(&card_.backend, managed);
+    return managed;
+  }
+
+  /// Of the plan, where there is room enough.
+  Bytes PlannedFootprint() {
+    const Bytes roomy_bytes = AlignUp(peak_bytes_ + peak_bytes_ * 3 / 100, kPage);
+    exec::ManagedDevice device(&card_.backend, Managed(roomy_bytes, /*graphs=*/false));
+    const std::unique_ptr<nn::Trainer> trainer = MakeTrainer(&device);
+    for (int k = 0; k < kMostStepsToPlan && device.served() == nullptr; ++k) trainer->Step(batch_);
+    return device.served() == nullptr ? roomy_bytes : device.served()->plan().footprint_bytes;
+  }
+
+  void MeasurePlanned(bool graphs, Row* row) {
+    if (planned_bytes_ == 0) planned_bytes_ = PlannedFootprint();
+    exec::ManagedDevice device(&card_.backend, Managed(planned_bytes_, graphs));
     const auto planned = [&] { return device.stats().service == exec::Service::kPlanned; };
     Train(
         &device, planned,
@@ -362,6 +377,7 @@ class Bench {
   Bytes peak_bytes_ = 0;
   std::int64_t mallocs_ = 0;
   Bytes context_bytes_ = 0;
+  Bytes planned_bytes_ = 0;  // 0 until it is known.
   std::vector<Row> rows_;
 };
 
