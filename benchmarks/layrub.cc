@@ -64,7 +64,8 @@ nn::Program Lower(const Case& item) {
   nn::NullLibrary library(kSpeed);
   const nn::Network network =
       nn::FindModel(item.model).build({.sequence_length = item.sequence_length});
-  return nn::Lower(network, {.batch = item.batch}, &library);
+  // As in Caffe, which the paper changed.
+  return nn::Lower(network, {.batch = item.batch, .early_updates = false}, &library);
 }
 
 /// Every layer's data and gradient; of what else forward keeps, as much as we do.

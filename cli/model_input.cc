@@ -35,6 +35,12 @@ CLI::Option* AddModelSettings(CLI::App* command, const std::string& model_option
       ->capture_default_str();
   AddPrecisionOption(command, &settings->precision);
   command
+      ->add_option("--updates", settings->updates,
+                   "early: as soon as the gradients of a group of parameters are there; late: all "
+                   "at the end; the numbers are the same")
+      ->check(CLI::IsMember({"early", "late"}))
+      ->capture_default_str();
+  command
       ->add_option("--image-size", settings->options.image_size, "Pixels, if not the model's own")
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--classes", settings->options.classes, "Or words, if not the model's own")
@@ -72,6 +78,7 @@ ModelInput ReadModel(const ModelSettings& settings) {
     input.batch = settings.batch > 0 ? settings.batch : model.batch;
     if (settings.optimizer == "adamw") input.optimizer = nn::Optimizer::kAdamW;
     input.precision = ParsePrecision(settings.precision);
+    input.early_updates = settings.updates == "early";
     return input;
   } catch (const InputError&) {
     throw;
@@ -83,6 +90,7 @@ ModelInput ReadModel(const ModelSettings& settings) {
 nn::Program LowerModel(const ModelInput& model, nn::KernelLibrary* library) {
   return nn::Lower(model.network,
                    {.batch = model.batch,
+                    .early_updates = model.early_updates,
                     .optimizer = model.optimizer,
                     .precision = model.precision,
                     .keeps_batch = model.keeps_batch},

@@ -21,6 +21,7 @@ struct ModelSettings {
   nn::ModelOptions options{};
   std::string optimizer = "sgd";
   std::string precision = "fp32";
+  std::string updates = "early";
 };
 /// Adds "--precision", which AddModelSettings() does too.
 void AddPrecisionOption(CLI::App* command, std::string* precision);
@@ -39,7 +40,8 @@ struct ModelInput {
   std::int64_t batch = 0;
   nn::Optimizer optimizer = nn::Optimizer::kSgd;
   nn::Precision precision = nn::Precision::kFloat32;
-  bool keeps_batch = false;  ///< As in nn::LoweringOptions.
+  bool early_updates = true;  ///< As in nn::LoweringOptions,
+  bool keeps_batch = false;   ///< and this too.
 };
 /// Returns the model of a name, or of a description. Throws CLI::ValidationError of the option for
 /// an unknown name, which lists near ones, InputError for a bad file.

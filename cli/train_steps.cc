@@ -26,6 +26,7 @@ TrainedSteps TrainSteps(const ModelInput& model, const TrainStepsOptions& option
   nn::TrainOptions train;
   train.batch = model.batch;
   train.optimizer = model.optimizer;
+  train.early_updates = model.early_updates;
   train.precision = model.precision;
   nn::Trainer trainer(&device, on->library.get(), model.network, train);
   TrainLog log;

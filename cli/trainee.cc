@@ -48,6 +48,7 @@ class NetworkTrainee final : public Trainee {
     nn::TrainOptions train;
     train.batch = model_.batch;
     train.optimizer = model_.optimizer;
+    train.early_updates = model_.early_updates;
     train.precision = model_.precision;
     train.learning_rate = options_.learning_rate;
     train.seed = options_.seed;

@@ -124,7 +124,7 @@ TEST_P(FusedModelTest, ChangesNoNumber) {
 
 TEST_P(FusedModelTest, ChangesNoNumberOfAdamNorOfUpdatesThatComeEarly) {
   Compare(network_, {.batch = kBatch, .optimizer = Optimizer::kAdamW, .learning_rate = 1e-3F}, 2);
-  Compare(network_, {.batch = kBatch, .learning_rate = 0.01F, .fused_update = true}, 2);
+  Compare(network_, {.batch = kBatch, .learning_rate = 0.01F, .early_updates = true}, 2);
 }
 
 TEST_P(FusedModelTest, ChangesNoNumberUnderALimit) {

@@ -65,7 +65,8 @@ Program Lowering::Run() {
   if (options_.train) {
     phase_ = trace::Phase::kBackward;
     for (LayerIndex index = layers - 1; index > 0; --index) Backward(index);
-    UpdateInGroups();
+    EndGroup();
+    for (const std::vector<ParameterIndex>& group : late_groups_) Update(group);
   }
   tape_.Download(loss_);
   if (!options_.train) tape_.Download(correct_);
@@ -135,28 +136,23 @@ void Lowering::FindGradients() {
 void Lowering::FinishParameter(ParameterIndex parameter) {
   if (--users_[static_cast<std::size_t>(parameter)] > 0) return;
   if (parameter_gradients_[static_cast<std::size_t>(parameter)] == Tape::kNone) return;
-  if (options_.fused_update) {
-    Update({&parameter, 1});
-  } else {
-    complete_.push_back(parameter);
-  }
+  const Tensor tensor{network_.parameters[static_cast<std::size_t>(parameter)].shape};
+  if (group_bytes_ + tensor.size_bytes() > kMaxGroupBytes) EndGroup();
+  group_.push_back(parameter);
+  group_bytes_ += tensor.size_bytes();
+  const int most = std::max(library_.update_group(), 1);
+  if (std::ssize(group_) == most || group_bytes_ >= kMaxGroupBytes) EndGroup();
 }
 
-void Lowering::UpdateInGroups() {
-  const auto most = static_cast<std::size_t>(std::max(library_.update_group(), 1));
-  const std::span<const ParameterIndex> all = complete_;
-  for (std::size_t begin = 0; begin < all.size();) {
-    std::size_t end = begin;
-    Bytes bytes = 0;
-    while (end < all.size() && end - begin < most) {
-      const Parameter& next = network_.parameters[static_cast<std::size_t>(all[end])];
-      bytes += Tensor{next.shape}.size_bytes();
-      if (end > begin && bytes > kMaxGroupBytes) break;
-      ++end;
-    }
-    Update(all.subspan(begin, end - begin));
-    begin = end;
+void Lowering::EndGroup() {
+  if (group_.empty()) return;
+  if (options_.early_updates) {
+    Update(group_);
+  } else {
+    late_groups_.push_back(group_);
   }
+  group_.clear();
+  group_bytes_ = 0;
 }
 
 void Lowering::Update(std::span<const ParameterIndex> parameters) {

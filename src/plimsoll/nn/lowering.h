@@ -18,9 +18,9 @@ enum class Precision : std::uint8_t { kFloat32, kBfloat16 };
 struct LoweringOptions {
   std::int64_t batch = 1;
   bool train = true;  ///< Otherwise an evaluation: no gradients, loss and correct rows only.
-  /// Whether a parameter is updated as soon as its gradient is complete; otherwise all are at the
-  /// end, as programs usually do, and all gradients live until then.
-  bool fused_update = false;
+  /// Whether parameters are updated as soon as the gradients of a group are complete; otherwise all
+  /// are at the end, as programs usually do, and all gradients live until then.
+  bool early_updates = true;
   Optimizer optimizer = Optimizer::kSgd;
   float momentum = 0.9F;
   float weight_decay = 0;
@@ -38,8 +38,8 @@ struct LoweringOptions {
 /// blocks. Gradients of what has several users are summed in place. What is uploaded comes first.
 ///
 /// What the library can do at once becomes one op: in training a batch norm, the ReLU behind it and
-/// the addition between them, where nobody else needs what is in between; and updates at the end,
-/// of at most 32 MiB of weights together, as all of a group is on the device while it runs.
+/// the addition between them, where nobody else needs what is in between; and updates, of
+/// at most 32 MiB of weights together, as all of a group is on the device while it runs.
 ///
 /// Slots begin with the parameters in their order, then the optimizer's first moments of those that
 /// are trained, then second moments: the same for every batch and mode.

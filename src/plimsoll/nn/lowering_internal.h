@@ -75,7 +75,7 @@ class Lowering {
   void AddGradient(LayerIndex index, Value gradient);
   void AddParameterGradient(LayerIndex index, std::size_t which, Value gradient);
   void FinishParameter(ParameterIndex parameter);
-  void UpdateInGroups();
+  void EndGroup();
   void Update(std::span<const ParameterIndex> parameters);
 
   const Layer& layer(LayerIndex index) const {
@@ -107,8 +107,12 @@ class Lowering {
   std::vector<Value> momenta_;
   std::vector<Value> variances_;
   std::vector<Value> parameter_gradients_;
-  std::vector<std::int32_t> users_;       // Layers whose backward pass is still to come.
-  std::vector<ParameterIndex> complete_;  // Whose gradients are, in that order.
+  std::vector<std::int32_t> users_;  // Layers whose backward pass is still to come.
+  // Whose gradients are complete, in that order: those that are updated together, and those that
+  // are at the end.
+  std::vector<ParameterIndex> group_;
+  Bytes group_bytes_ = 0;
+  std::vector<std::vector<ParameterIndex>> late_groups_;
   Value labels_ = Tape::kNone;
   Value loss_ = Tape::kNone;
   Value correct_ = Tape::kNone;

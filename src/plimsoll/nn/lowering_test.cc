@@ -64,7 +64,7 @@ Network Chain() {
 
 TEST(LoweringTest, OrdersForwardBackwardAndUpdates) {
   EXPECT_THAT(
-      Kinds(LowerFor(Chain())),
+      Kinds(LowerFor(Chain(), {.batch = 2, .early_updates = false})),
       ElementsAre(OpKind::kConvForward, OpKind::kReluForward, OpKind::kConvForward,
                   OpKind::kReluForward, OpKind::kLinearForward, OpKind::kSoftmaxLossForward,
                   OpKind::kSoftmaxLossBackward, OpKind::kLinearBackwardWeights,
@@ -162,7 +162,7 @@ TEST(LoweringTest, TiedWeightsGetOneGradientAndOneUpdate) {
   const Network network = net.Finish();
   ASSERT_EQ(network.parameters.size(), 1U);
   for (const bool fused : {false, true}) {
-    const Program program = LowerFor(network, {.batch = 2, .fused_update = fused});
+    const Program program = LowerFor(network, {.batch = 2, .early_updates = fused});
     EXPECT_EQ(CountOf(program, OpKind::kSgdUpdate), 1);
     const ProgramOp& update = Find(program, OpKind::kSgdUpdate);
     EXPECT_EQ(update.reads[1], Find(program, OpKind::kAdd).writes[0]);
@@ -171,8 +171,8 @@ TEST(LoweringTest, TiedWeightsGetOneGradientAndOneUpdate) {
 }
 
 TEST(LoweringTest, UpdatesCanComeWithTheGradients) {
-  const Program late = LowerFor(Chain());
-  const Program early = LowerFor(Chain(), {.batch = 2, .fused_update = true});
+  const Program late = LowerFor(Chain(), {.batch = 2, .early_updates = false});
+  const Program early = LowerFor(Chain());
   EXPECT_LT(Measure(early).peak, Measure(late).peak);
   EXPECT_EQ(early.ops.size(), late.ops.size());
   // Never before the last op that reads the old weight.

@@ -146,7 +146,7 @@ const Program& Trainer::Find(std::int64_t batch, bool train, std::vector<bool> b
   }
   LoweringOptions lowering{.batch = batch,
                            .train = train,
-                           .fused_update = options_.fused_update,
+                           .early_updates = options_.early_updates,
                            .optimizer = options_.optimizer,
                            .momentum = options_.momentum,
                            .weight_decay = options_.weight_decay,

@@ -157,7 +157,7 @@ TEST_F(TrainerTest, TheSameSeedGivesTheSameBits) {
     std::vector<std::vector<float>> losses;
     std::vector<std::vector<std::vector<float>>> weights;
     for (const bool fused : {false, false, true}) {
-      Trainer trainer(&device_, library_.get(), network, {.batch = 4, .fused_update = fused});
+      Trainer trainer(&device_, library_.get(), network, {.batch = 4, .early_updates = fused});
       losses.push_back(Train(&trainer, *data, 5));
       weights.push_back(trainer.ReadParameters());
     }
