@@ -2,6 +2,7 @@
 """What the programs in Python that measure a GPU share: runs of `plimsoll train`, and goals."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -64,11 +65,16 @@ def train(plimsoll, model, batch, options, timeout_s):
 
 
 def parse_bytes(text):
-    """Of "3.5GB", "512MiB" or "1048576"; raises ValueError."""
-    for unit, size in UNITS.items():
+    """Of "3.5GB", "512MiB" or "1048576"; raises ValueError, also if it is negative or infinite."""
+    for unit, unit_bytes in UNITS.items():
         if text.endswith(unit):
-            return round(float(text[:-len(unit)]) * size)
-    return int(text)
+            size = float(text[:-len(unit)]) * unit_bytes
+            break
+    else:
+        size = int(text)
+    if not 0 <= size < math.inf:  # Nor is NaN.
+        raise ValueError(f"{text}: no size")
+    return round(size)
 
 
 def goal_line(text, met):

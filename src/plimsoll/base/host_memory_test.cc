@@ -67,6 +67,23 @@ TEST(HostMemoryTest, OlderGroupsCountToo) {
   EXPECT_EQ(system.Available(), 101'000);
 }
 
+TEST(HostMemoryTest, GroupsAroundTheProcessCount) {
+  System system("nested");
+  system.Write("proc/meminfo", kMeminfo)
+      .Write("proc/self/cgroup", "9:memory:/jobs/old\n0::/jobs/one/step\n")
+      .Write("sys/fs/cgroup/jobs/memory.max", "700000\n")
+      .Write("sys/fs/cgroup/jobs/memory.current", "100000\n")
+      .Write("sys/fs/cgroup/jobs/one/step/memory.max", "max\n")
+      .Write("sys/fs/cgroup/jobs/one/step/memory.current", "1000\n");
+  EXPECT_EQ(system.Available(), 600'000);
+  system.Write("sys/fs/cgroup/jobs/one/memory.max", "50000\n")
+      .Write("sys/fs/cgroup/jobs/one/memory.current", "1000\n");
+  EXPECT_EQ(system.Available(), 49'000);
+  system.Write("sys/fs/cgroup/memory/jobs/old/memory.limit_in_bytes", "40000\n")
+      .Write("sys/fs/cgroup/memory/jobs/old/memory.usage_in_bytes", "30000\n");
+  EXPECT_EQ(system.Available(), 10'000);
+}
+
 TEST(HostMemoryTest, WithoutAWordThereIsNoBound) {
   EXPECT_EQ(System("silent").Available(), kMaxBytes);
   EXPECT_EQ(System("broken").Write("proc/meminfo", "MemAvailable: much\n").Available(), kMaxBytes);

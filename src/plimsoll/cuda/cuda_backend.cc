@@ -66,6 +66,7 @@ struct CudaBackend::State {
   UniqueEvent base;                                  // Times are told from here,
   double base_ns = 0;                                // which is so far from the first base.
   UniqueMemory scratch;
+  device::HostShare host_share;
   bool capturing = false;
   std::uint64_t random = 0;
 
@@ -146,7 +147,7 @@ void CudaBackend::FreeDevice(std::byte* memory) noexcept {
 }
 
 std::byte* CudaBackend::AllocateHost(Bytes size_bytes) {
-  device::CheckHostShare(size_bytes, device::HostShare());
+  device::CheckHostShare(size_bytes, state_->host_share.left_bytes());
   void* memory = nullptr;
   const cudaError_t status = size_bytes < 0
                                  ? cudaErrorMemoryAllocation

@@ -74,7 +74,7 @@ void Fill(std::byte* memory, Bytes size_bytes) {
 
 HostBackend::HostBackend(const HostOptions& options)
     : options_(options),
-      most_bytes_(std::min(options.most_bytes, HostShare())),
+      most_bytes_(std::min(options.most_bytes, HostShare().left_bytes())),
       shared_(std::make_unique<Shared>()) {
   threads_[0] = std::make_unique<CopyThread>(shared_.get(), Stream::kCopyOut,
                                              Pace(options.out_bytes_per_s, options.latency_ns),

@@ -30,8 +30,8 @@ struct HostOptions {
   /// in which they seldom meet.
   Nanoseconds jitter_ns = 0;
   std::uint64_t seed = 1;
-  /// Host memory is refused where it and device memory would come to more; nor is there ever more
-  /// than is available when the backend is made.
+  /// Host memory is refused where it and device memory would come to more, or to more than
+  /// HostShare says when the backend is made.
   Bytes most_bytes = kMaxBytes;
 };
 

@@ -2,15 +2,18 @@
 #include "plimsoll/device/host_share.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "plimsoll/base/error.h"
 #include "plimsoll/base/host_memory.h"
 
 namespace plimsoll::device {
 
-Bytes HostShare() {
-  const Bytes available = AvailableHostMemory();
-  return available - available / 16;
+HostShare::HostShare(std::string root)
+    : root_(std::move(root)), reserve_bytes_(AvailableHostMemory(root_) / 16) {}
+
+Bytes HostShare::left_bytes() const {
+  return std::max<Bytes>(AvailableHostMemory(root_) - reserve_bytes_, 0);
 }
 
 void CheckHostShare(Bytes asked_bytes, Bytes left_bytes) {

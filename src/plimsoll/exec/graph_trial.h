@@ -11,36 +11,43 @@
 namespace plimsoll::exec {
 
 /// Finds out whether iterations are faster as graphs or op by op: some of each, one after the
-/// other, timed from beginning to beginning; the medians count. To issue an iteration op by op
-/// keeps the processor busy, and whatever else that does makes some of them longer: so it must be
-/// faster by more than a little.
+/// other, timed from their beginning to their end; the medians count. To issue an iteration op by
+/// op keeps the processor busy, and whatever else that does makes some of them longer: so it must
+/// be faster by more than a little.
 ///
 ///     iteration   0 1 2 3 4 5 | 6 7 8 9 10 11 12 13 | 14 ...
 ///                   op by op  |       graphs        | whatever was faster
 ///
-/// The first of each kind are left out: caches are cold, graphs are being made. So is an iteration
-/// in which something else happened; where that goes on and on, the trial ends with what it knows.
+/// The first of each kind are left out: caches are cold, graphs are being made. So are iterations
+/// that do not come to their end; where hardly any do, the trial ends with what it knows.
 class GraphTrial {
  public:
   /// Without a trial, graphs are wanted.
   explicit GraphTrial(bool tries = false) : phase_(tries ? Phase::kOpByOp : Phase::kOver) {}
 
+  /// Nothing is under way.
   void BeginIteration() {
     if (phase_ == Phase::kOver) return;
-    const double now = watch_.seconds();
-    const double took = now - std::exchange(begun_, now);
-    if (std::exchange(is_timed_, true)) Note(took);
-    if (tried_++ == kMost) return Decide();
-    if (Times(phase_).size() < kTimed) return;
-    if (phase_ == Phase::kGraphs) return Decide();
-    phase_ = Phase::kGraphs;
-    skipped_ = kGraphsSkipped;
+    if (Times(phase_).size() == kTimed && phase_ == Phase::kOpByOp) {
+      phase_ = Phase::kGraphs;
+      skipped_ = kGraphsSkipped;
+    } else if (Times(phase_).size() == kTimed || tried_ == kMost) {
+      Decide();
+    }
+    ++tried_;
+    begun_ = watch_.seconds();
   }
-  /// The program does something else before the next iteration, or in this one.
-  void Interrupt() { is_timed_ = false; }
-  /// Besides, graphs must be made anew.
+  /// Nothing is under way any more.
+  void EndIteration() {
+    if (phase_ == Phase::kOver) return;
+    if (skipped_ > 0) {
+      --skipped_;
+    } else {
+      Times(phase_).push_back(watch_.seconds() - begun_);
+    }
+  }
+  /// Graphs must be made anew.
   void ForgetGraphs() {
-    Interrupt();
     if (phase_ == Phase::kGraphs) skipped_ = kGraphsSkipped;
   }
   bool wants_graphs() const { return wants_graphs_ || phase_ == Phase::kGraphs; }
@@ -57,14 +64,6 @@ class GraphTrial {
   static constexpr double kFaster = 1.005;
 
   std::vector<double>& Times(Phase phase) { return times_[static_cast<std::size_t>(phase)]; }
-
-  void Note(double seconds) {
-    if (skipped_ > 0) {
-      --skipped_;
-    } else {
-      Times(phase_).push_back(seconds);
-    }
-  }
 
   /// What was never timed in graphs goes on op by op.
   void Decide() {
@@ -83,7 +82,6 @@ class GraphTrial {
 
   Phase phase_;
   bool wants_graphs_ = phase_ == Phase::kOver;
-  bool is_timed_ = false;
   int skipped_ = kOpByOpSkipped;  // Iterations still to be left out.
   int tried_ = 0;
   double begun_ = 0;

@@ -137,7 +137,6 @@ class ManagedDevice final : public Device {
   bool program_marks_ = false;          // Whether the program says where its iterations end.
   bool called_ = false;                 // Whether an op was run since the last mark.
   bool broken_ = false;                 // Contents are lost.
-  std::int64_t plans_trimmed_for_ = 0;  // Plans made when host memory was last given back.
   std::optional<sim::Timeline> measured_;
   HostShortage shortage_;                         // Of plans,
   std::optional<std::uint64_t> short_of_memory_;  // of which that of this hash asked for most.

@@ -57,10 +57,8 @@ void ManagedDevice::Enter(IterationWatch::Entry entry) {
   broken_ = true;
   memory_->Clear();
   for (auto& [block, held] : blocks_) held.storage = kNoBlock;
-  // What it took to record an iteration, plans need no more; what drifts take comes and goes.
-  if (std::exchange(plans_trimmed_for_, watch_.plans_made()) < watch_.plans_made()) {
-    host_slab_->Trim();
-  }
+  // What it took to record an iteration, its plan needs no more; what drifts take comes and goes.
+  if (!std::exchange(entry.pattern->has_served, true)) host_slab_->Trim();
   entry.pattern->runner().Enter({.backend = &backend_,
                                  .arena = arena_.get(),
                                  .slab = slab_,

@@ -13,6 +13,10 @@
 namespace plimsoll::exec {
 namespace {
 
+/// Of the arena, what leaves besides when something must: with a little room to spare there are
+/// holes, and blocks need seldom be moved together.
+constexpr Bytes kSpareShare = 16;
+
 Bytes Aligned(Bytes bytes) { return AlignUp(bytes, kDefaultAlignment); }
 
 std::int64_t Number(Block block) { return static_cast<std::int64_t>(block); }
@@ -206,15 +210,32 @@ void OnDemandMemory::CheckFits(const std::vector<Entry*>& entries, std::string_v
 }
 
 void OnDemandMemory::MakeRoomFor(Bytes aligned_bytes) {
-  if (aligned_bytes == 0) return;
+  if (aligned_bytes == 0 || rooms_.HasRoomFor(aligned_bytes)) return;
+  const Bytes spare_bytes = rooms_.usable_bytes() / kSpareShare;
+  try {
+    Evict(LeastRecentlyUsed(aligned_bytes, spare_bytes));
+  } catch (const OutOfMemory&) {
+    // The host may have room for what must leave.
+    Evict(LeastRecentlyUsed(aligned_bytes, 0));
+  }
+}
+
+std::vector<OnDemandMemory::Leaving> OnDemandMemory::LeastRecentlyUsed(Bytes aligned_bytes,
+                                                                       Bytes spare_bytes) const {
   std::vector<Leaving> leaving;
   for (const auto& [last_use, entry] : by_use_) {
-    if (rooms_.HasRoomFor(aligned_bytes)) break;
     if (entry->pinned) continue;
+    const Bytes size_bytes = Aligned(entry->size_bytes);
+    if (!rooms_.HasRoomFor(aligned_bytes)) {
+      aligned_bytes -= size_bytes;
+    } else if (size_bytes <= spare_bytes) {
+      spare_bytes -= size_bytes;
+    } else {
+      break;
+    }
     leaving.push_back({entry});
-    aligned_bytes -= Aligned(entry->size_bytes);
   }
-  Evict(std::move(leaving));
+  return leaving;
 }
 
 void OnDemandMemory::TakeRooms(const std::vector<Entry*>& entries) {

@@ -53,8 +53,8 @@ struct OnDemandStats {
 ///                                            └──── copy out ──▶                 (evicted)
 ///
 /// A host copy is always current: it is released when the block is written. A block that has one
-/// leaves the device without a copy. When free bytes suffice and no hole does, blocks are moved
-/// together.
+/// leaves the device without a copy. Where something must leave, a little more does. When free
+/// bytes suffice and no hole does, blocks are moved together.
 ///
 /// Streams: a copy out waits for all compute issued so far, and the caller waits for it, so that a
 /// room is free when it is given away; a copy in waits for all compute issued so far, and compute
@@ -161,6 +161,8 @@ class OnDemandMemory {
   std::vector<Entry*> Collect(std::span<const Block> reads, std::span<const Block> writes);
   void CheckFits(const std::vector<Entry*>& entries, std::string_view op_name) const;
   void MakeRoomFor(Bytes aligned_bytes);
+  // What must go for so much room, or all that can; and of what is next, no more than to spare.
+  std::vector<Leaving> LeastRecentlyUsed(Bytes aligned_bytes, Bytes spare_bytes) const;
   void TakeRooms(const std::vector<Entry*>& entries);
 
   // Copies, in batches. Each returns when its copies have ended, or are waited for by compute.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plimsoll/base/error.h"
+#include "plimsoll/base/random_for_test.h"
 #include "plimsoll/device/null_backend.h"
 
 namespace plimsoll::exec {
@@ -111,6 +112,44 @@ TEST_F(OnDemandTest, MovesBlocksTogetherWhereOnlyTheHolesAreTooSmall) {
   EXPECT_EQ(memory_.stats().copies_out, 0);
   EXPECT_TRUE(memory_.resident(kB));
   EXPECT_TRUE(memory_.resident(kD));
+}
+
+// Training in miniature: maps that wait for backward between weights that stay.
+TEST(OnDemandMovesTest, WithRoomToSpareLittleIsMoved) {
+  constexpr Bytes kCapacity = 2048 * kKibibyte;
+  constexpr int kLayers = 500;
+  device::NullBackend backend;
+  std::byte* const base = backend.AllocateDevice(kCapacity);
+  Ledger ledger(kCapacity, /*enabled=*/true);
+  HostSlab slab(&backend, kMaxBytes, kCapacity);
+  OnDemandMemory memory(&backend, base, kCapacity, &slab, &ledger);
+  TestRandom random(1);
+  std::vector<std::byte*> addresses;
+  const auto run = [&](const std::vector<Block>& reads, const std::vector<Block>& writes) {
+    memory.Pin(reads, writes, "op", &addresses, &addresses);
+    memory.Unpin();
+  };
+  const auto weight = [](int k) { return Block{k}; };
+  const auto map = [](int k) { return Block{1000 + k}; };
+  const auto gradient = [](int k) { return Block{2000 + k}; };
+  for (int k = 0; k < kLayers; ++k) {
+    memory.Add(weight(k), 512 * random.Between(1, 4));
+    run({}, {weight(k)});
+  }
+  for (int k = 0; k < kLayers; ++k) {
+    memory.Add(map(k), 512 * random.Between(1, 40));
+    run({weight(k)}, {map(k)});
+  }
+  for (int k = kLayers - 1; k >= 0; --k) {
+    memory.Add(gradient(k), 512 * random.Between(1, 40));
+    run({weight(k), map(k)}, {gradient(k)});
+    memory.Remove(map(k));
+    if (k + 1 < kLayers) memory.Remove(gradient(k + 1));
+  }
+  EXPECT_GT(memory.stats().copies_out, kLayers / 2);
+  EXPECT_LT(memory.stats().moves, kLayers);
+  memory.Clear();
+  backend.FreeDevice(base);
 }
 
 TEST_F(OnDemandTest, RefusesAnOpThatNeverFits) {

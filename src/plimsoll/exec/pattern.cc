@@ -72,6 +72,7 @@ void Pattern::PlanAgain(const PlanningOptions& options, bool wait) { BeginToPlan
 
 void Pattern::BeginToPlan(const PlanningOptions& options, bool wait) {
   ++times_planned_;
+  has_served = false;
   const planners::Planner* planner = planners::FindPlanner(options.planner);
   if (planner == nullptr) throw Error(fmt::format("there is no planner {}", options.planner));
   planners::PlannerOptions asked;

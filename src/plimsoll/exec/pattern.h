@@ -82,6 +82,7 @@ class Pattern {
   std::int64_t last_used = 0;
   std::int64_t hits = 0;    ///< Times that it was expected and came,
   std::int64_t misses = 0;  ///< and that it did not.
+  bool has_served = false;  ///< Since it was planned.
 
  private:
   struct Made {

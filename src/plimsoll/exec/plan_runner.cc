@@ -93,8 +93,6 @@ void PlanRunner::Enter(const PlanMemory& memory) {
   const bool copies = Length(Queue::kCopyOut) + Length(Queue::kCopyIn) > 0;
   if (elsewhere) {
     trial_ = GraphTrial(copies && memory_.graphs && memory_.backend->capabilities().graphs);
-  } else {
-    trial_.Interrupt();
   }
   issued_.fill(0);
   counts_ = {};
@@ -131,8 +129,8 @@ void PlanRunner::Run(OpIndex op, Function function, bool steady) {
   }
   // Times are those of commands one by one.
   const bool measuring = measures_next_ || measured_lap_ >= 0;
+  // Whoever does not wait for results would be timed at issuing.
   if (op == 0 && !trial_.is_over()) {
-    // Whoever does not wait for results would be timed at issuing.
     memory_.backend->Synchronize();
     trial_.BeginIteration();
   }
@@ -158,6 +156,10 @@ void PlanRunner::Run(OpIndex op, Function function, bool steady) {
   holds_back_ = false;
   if (ops_done_ < std::ssize(original_.ops)) return;
   IssueHeld();
+  if (!trial_.is_over()) {
+    memory_.backend->Synchronize();
+    trial_.EndIteration();
+  }
   ops_done_ = 0;
   // What the functions hold may be large, and is of no use to the next iteration.
   for (Function& kept : functions_) kept = nullptr;
