@@ -17,6 +17,7 @@
 #include "cli/train_steps.h"
 #include "cli/training_device.h"
 #include "plimsoll/base/check.h"
+#include "plimsoll/device/host_share.h"
 #include "plimsoll/nn/record.h"
 #include "plimsoll/planners/largest_batch.h"
 #include "plimsoll/planners/smallest.h"
@@ -206,7 +207,8 @@ void PrintAnswers(const MaxBatchOptions& options, const std::string& model, Byte
   }
   fmt::print("{} under {}", model, FormatBytes(limit_bytes));
   if (answers.overhead_bytes) {
-    fmt::print(", {} of it for CUDA and its libraries", FormatBytes(*answers.overhead_bytes));
+    fmt::print(", {} {} for CUDA and its libraries", FormatBytes(*answers.overhead_bytes),
+               options.limits_network ? "besides" : "of it");
   }
   fmt::print("\n\n{}", table.Render());
   if (answers.limited.batch == options.most) {
@@ -231,6 +233,10 @@ std::optional<TrainingDevice> OpenDevice(MaxBatchOptions* options) {
   std::optional<TrainingDevice> open = OpenTrainingDevice(
       {.device = device, .link = options->link, .tunes = false, .measures_costs = true});
   options->plan.machine = open->machine;
+  // What leaves the device has no more room than there is.
+  if (!options->plan.host_limit) {
+    options->plan.host_limit = std::to_string(device::HostShare().left_bytes());
+  }
   return open;
 }
 
@@ -240,15 +246,14 @@ ExitCode Run(MaxBatchOptions options) {
   std::optional<TrainingDevice> device = OpenDevice(&options);
   Finder finder(options, limit_bytes, device ? &*device : nullptr);
   Answers answers;
+  // First: kernels of other batches take memory of a card, too.
+  answers.unlimited = finder.Find(*planners::FindPlanner("none"));
   answers.limited = finder.FindForTraining(planner, limit_bytes);
   if (answers.limited.batch == 0) return Refuse(options, limit_bytes, &finder);
-  answers.unlimited = finder.Find(*planners::FindPlanner("none"));
   if (options.steps > 0) {
     TrainStepsOptions train{
         .limit_bytes = finder.network_bytes(), .planner = options.planner, .steps = options.steps};
-    if (options.plan.host_limit) {
-      train.host_limit_bytes = ParseSizeOption("--host-limit", *options.plan.host_limit);
-    }
+    train.host_limit_bytes = ParseSizeOption("--host-limit", *options.plan.host_limit);
     answers.trained = TrainSteps(finder.ModelAt(answers.limited.batch), train, &*device);
   }
   if (device && device->is_gpu) answers.overhead_bytes = device->overhead_bytes;

@@ -16,6 +16,7 @@
 #include "cli/plan_input.h"
 #include "cli/plan_row.h"
 #include "cli/report_subject.h"
+#include "cli/run_limits.h"
 #include "cli/timeline_file.h"
 #include "cli/train_log.h"
 #include "cli/trainee.h"
@@ -77,9 +78,7 @@ class TrainingRun {
         open_(OpenTrainingDevice(WhatToOpen())),
         trainee_(OpenTrainee(options.model, HowToTrain(), open_)) {
     CheckOutputs();
-    SettleTrainingDevice(&open_);
     SetLimits();
-    WeighWorkspaces();
   }
 
   ExitCode Train() {
@@ -114,34 +113,18 @@ class TrainingRun {
     return trainee;
   }
 
-  /// On a GPU a limit in bytes is one on all that the process takes of the card; one in percent is
-  /// of the network's own peak. Without a limit there is an arena of that size there, and a little
-  /// more: allocating block by block would be slow.
   void SetLimits() {
-    const Bytes peak = trainee_->peak_bytes();
-    if (!options_.limit) {
-      limit_bytes_ = arena_bytes_ = open_.is_gpu ? peak + peak / 32 + (Bytes{16} << 20) : 0;
-      return;
-    }
-    limit_bytes_ = arena_bytes_ = ParseLimit("--limit", *options_.limit, peak);
-    if (!open_.is_gpu) return;
-    if (options_.limit->ends_with('%') || options_.limits_network) {
-      limit_bytes_ += open_.overhead_bytes;
-    } else {
-      arena_bytes_ -= open_.overhead_bytes;
-    }
-  }
-
-  /// While a kernel runs, its workspace keeps as much else away: where it would be much of the
-  /// limit, kernels with less are taken.
-  void WeighWorkspaces() {
-    if (!options_.limit || options_.plain) return;
-    const Bytes most_bytes = WorkspaceShare(arena_bytes_);
-    if (trainee_->largest_workspace_bytes() <= most_bytes) return;
-    if (!open_.library->PreferWorkspaces(most_bytes)) return;
+    SettleTrainingDevice(&open_);
+    // Percentages are of this peak, whichever kernels are taken in the end.
+    const Bytes peak_bytes = trainee_->peak_bytes();
+    const auto read = [&] {
+      return ReadRunLimits(options_.limit, options_.limits_network, peak_bytes, open_);
+    };
+    limits_ = read();
+    if (!options_.limit || options_.plain || !WeighWorkspaces(limits_, peak_bytes, &open_)) return;
     trainee_ = OpenTrainee(options_.model, HowToTrain(), open_);
     SettleTrainingDevice(&open_);
-    SetLimits();
+    limits_ = read();
   }
 
   /// Refuses at once what could not be written in the end.
@@ -165,11 +148,11 @@ class TrainingRun {
   /// Says so if an op by itself exceeds the limit.
   bool CanFit() {
     LargestOp largest = trainee_->largest_op();
-    if (largest.size_bytes <= arena_bytes_) return true;
-    largest.size_bytes += limit_bytes_ - arena_bytes_;
+    if (largest.size_bytes <= limits_.arena_bytes) return true;
+    largest.size_bytes += limits_.limit_bytes - limits_.arena_bytes;
     if (options_.json) {
       PrintJson({{"model", trainee_->name()},
-                 {"limit_bytes", limit_bytes_},
+                 {"limit_bytes", limits_.limit_bytes},
                  {"fits", false},
                  {"peak_load_bytes", trainee_->peak_bytes()},
                  {"smallest_limit_bytes", largest.size_bytes}});
@@ -178,7 +161,7 @@ class TrainingRun {
         stderr,
         "plimsoll: a limit of {} is below what op {} needs by itself, {} ({} bytes); give at "
         "least that, or a smaller batch\n",
-        FormatBytes(limit_bytes_), largest.name, FormatBytes(largest.size_bytes),
+        FormatBytes(limits_.limit_bytes), largest.name, FormatBytes(largest.size_bytes),
         largest.size_bytes);
     return false;
   }
@@ -186,14 +169,14 @@ class TrainingRun {
   void OpenDevice() {
     if (options_.plain || (!options_.limit && !open_.is_gpu)) {
       KeepFreedMemory();
-      device_ = std::make_unique<exec::PlainDevice>(open_.backend.get(), arena_bytes_);
+      device_ = std::make_unique<exec::PlainDevice>(open_.backend.get(), limits_.arena_bytes);
       return;
     }
     exec::ManagedOptions managed;
     exec::PlanningOptions& planning = managed.watch.planning;
     planning.planner = planner_.name;
     planning.machine = open_.machine;
-    planning.limit_bytes = arena_bytes_;
+    planning.limit_bytes = limits_.arena_bytes;
     if (options_.host_limit) {
       planning.host_limit_bytes = ParseSizeOption("--host-limit", *options_.host_limit);
     }
@@ -212,12 +195,12 @@ class TrainingRun {
     const Bytes peak = trainee_->peak_bytes();
     fmt::print("{}, peak load {}", trainee_->Describe(), FormatBytes(peak));
     if (options_.limit) {
-      fmt::print(", limit {} ({:.0f} %)", FormatBytes(limit_bytes_),
-                 100.0 * static_cast<double>(arena_bytes_) / static_cast<double>(peak));
+      fmt::print(", limit {} ({:.0f} %)", FormatBytes(limits_.limit_bytes),
+                 100.0 * static_cast<double>(limits_.arena_bytes) / static_cast<double>(peak));
     }
     if (open_.is_gpu) {
       fmt::print("\n{}: {} for CUDA and its libraries, {} for the network", open_.name,
-                 FormatBytes(open_.overhead_bytes), FormatBytes(arena_bytes_));
+                 FormatBytes(open_.overhead_bytes), FormatBytes(limits_.arena_bytes));
     }
     fmt::print("\n");
     std::fflush(stdout);
@@ -277,7 +260,7 @@ class TrainingRun {
                                    std::to_string(options_.steps).size(), options_.steps, step.loss,
                                    step.ms, FormatBytes(stats.footprint_bytes));
     if (managed_ != nullptr) {
-      line += fmt::format(" of {}  {}", FormatBytes(arena_bytes_), exec::Name(step.service));
+      line += fmt::format(" of {}  {}", FormatBytes(limits_.arena_bytes), exec::Name(step.service));
       if (const std::optional<double> overhead = log_.MeasuredOverhead(served(), kStepsShown)) {
         line += fmt::format("  {:+.1f} %", 100 * *overhead);
       }
@@ -382,7 +365,7 @@ class TrainingRun {
                  {"iteration_ms", log_.TypicalMs()},
                  {"step_ms", times},
                  {"services", services},
-                 {"limit_bytes", options_.limit ? Json(limit_bytes_) : Json(nullptr)},
+                 {"limit_bytes", options_.limit ? Json(limits_.limit_bytes) : Json(nullptr)},
                  {"peak_load_bytes", trainee_->peak_bytes()},
                  {"peak_footprint_bytes", stats.peak_footprint_bytes},
                  {"host_bytes", stats.host_bytes},
@@ -402,7 +385,7 @@ class TrainingRun {
     if (open_.is_gpu) {
       json["gpu"] = {{"name", open_.name},
                      {"overhead_bytes", open_.overhead_bytes},
-                     {"arena_bytes", arena_bytes_},
+                     {"arena_bytes", limits_.arena_bytes},
                      {"taken_bytes", open_.taken_bytes()}};
     }
     return json;
@@ -427,8 +410,7 @@ class TrainingRun {
   const TrainOptions& options_;
   const planners::Planner& planner_;
   TrainingDevice open_;
-  Bytes limit_bytes_ = 0;
-  Bytes arena_bytes_ = 0;  // Less than the limit on a GPU.
+  RunLimits limits_;
   std::unique_ptr<exec::Device> device_;
   exec::ManagedDevice* managed_ = nullptr;
   std::unique_ptr<Trainee> trainee_;  // Goes before its device.

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/kmeans_input.h"
 #include "plimsoll/base/error.h"
 #include "plimsoll/nn/checkpoint.h"
@@ -28,9 +26,6 @@ class NetworkTrainee final : public Trainee {
     const nn::Program program = LowerModel(model_, &library_);
     if (options.profiles) Measure(program);
     peak_bytes_ = nn::Measure(program).peak;
-    for (const nn::ProgramOp& op : program.ops) {
-      largest_workspace_bytes_ = std::max(largest_workspace_bytes_, op.kernel.workspace_bytes);
-    }
     largest_op_ = FindLargestOp(nn::Record(program, model_.name, /*iterations=*/1));
   }
 
@@ -42,7 +37,6 @@ class NetworkTrainee final : public Trainee {
   std::int64_t batch() const override { return model_.batch; }
   Bytes peak_bytes() const override { return peak_bytes_; }
   LargestOp largest_op() const override { return largest_op_; }
-  Bytes largest_workspace_bytes() const override { return largest_workspace_bytes_; }
 
   void Begin(exec::Device* device) override {
     nn::TrainOptions train;
@@ -97,7 +91,6 @@ class NetworkTrainee final : public Trainee {
   const std::unique_ptr<nn::Dataset> data_;
   Bytes peak_bytes_ = 0;
   LargestOp largest_op_;
-  Bytes largest_workspace_bytes_ = 0;
   std::unique_ptr<nn::Trainer> trainer_;
   nn::Batch next_;
 };

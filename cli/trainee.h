@@ -28,8 +28,6 @@ class Trainee {
   /// The peak load of an iteration, and its largest op, known before anything runs.
   virtual Bytes peak_bytes() const = 0;
   virtual LargestOp largest_op() const = 0;
-  /// That a kernel has.
-  virtual Bytes largest_workspace_bytes() const { return 0; }
 
   /// Allocates what is persistent. The device outlives it.
   virtual void Begin(exec::Device* device) = 0;

@@ -206,6 +206,24 @@ TEST_F(ModelCliTest, TheLargestBatchFitsAndOneMoreDoesNot) {
   EXPECT_EQ(plan("batch_unlimited", 1, "none"), 1);
 }
 
+TEST_F(ModelCliTest, EarlyUpdatesTakeLessWhereWeightsAreLarge) {
+  const auto peak = [&](const std::string& updates) {
+    const Result result =
+        Run("plan --model alexnet --batch 8 --limit 200% --planner none --json" + updates);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out).at("peak_load_bytes").get<std::int64_t>();
+  };
+  EXPECT_LT(peak(""), peak(" --updates late"));
+}
+
+TEST_F(ModelCliTest, TheLargestBatchKnowsItsDevices) {
+  const std::string command = "maxbatch --model lenet --limit 7MiB ";
+  EXPECT_NE(RunRefused(command + "--device tpu", 2).find("cuda"), std::string::npos);
+  EXPECT_NE(RunRefused(command + "--device cuda --speed host", 2).find("GPU"), std::string::npos);
+  EXPECT_NE(RunRefused(command + "--device cuda --speed measured", 2).find("GPU"),
+            std::string::npos);
+}
+
 TEST_F(ModelCliTest, TheLargestBatchReallyTrains) {
   const Result result =
       Run("maxbatch --model lenet --limit 7MiB --steps 4 --evaluations 50 --most 64 --json");

@@ -50,6 +50,17 @@ TEST_F(TrainCliTest, ALimitChangesNoLoss) {
   }
 }
 
+TEST_F(TrainCliTest, WhenParametersAreUpdatedChangesNoLoss) {
+  const json early = Train("");
+  const json late = Train("--updates late");
+  EXPECT_EQ(Train("--updates early").at("losses"), early.at("losses"));
+  EXPECT_EQ(late.at("losses"), early.at("losses"));
+  EXPECT_EQ(Train("--updates late --limit 60%").at("losses"), early.at("losses"));
+  EXPECT_LE(early.at("peak_load_bytes"), late.at("peak_load_bytes"));
+  EXPECT_NE(RunRefused(std::string(kSmall) + "--updates never", 2).find("--updates"),
+            std::string::npos);
+}
+
 TEST_F(TrainCliTest, PatternsThatDoNotRecurAreServedOnDemand) {
   const auto train = [&](const std::string& limit) {
     const Result result =

@@ -249,9 +249,11 @@ std::vector<Proposals> ProposalsFor(const ConvolutionShape& shape, Handles& hand
 }
 
 std::shared_ptr<ConvolutionPlan> First(const ConvolutionShape& shape, Handles& handles) {
+  const Clock::time_point started = Clock::now();
   std::shared_ptr<ConvolutionPlan> least;
   for (Proposals& proposals : ProposalsFor(shape, handles)) {
     while (auto plan = proposals.Next(true)) {
+      if (least != nullptr && SecondsSince(started) > kMostSeconds) return least;
       if (plan->workspace_bytes() <= handles.preferred_workspace_bytes()) return plan;
       if (least == nullptr || plan->workspace_bytes() < least->workspace_bytes()) {
         least = std::move(plan);
@@ -276,6 +278,12 @@ std::vector<std::shared_ptr<ConvolutionPlan>> Candidates(const ConvolutionShape&
       plans.push_back(std::move(plan));
     }
   }
+  const auto is_preferred = [&](const auto& plan) {
+    return plan->workspace_bytes() <= handles.preferred_workspace_bytes();
+  };
+  if (std::none_of(plans.begin(), plans.end(), is_preferred)) {
+    if (auto first = First(shape, handles); is_preferred(first)) plans.push_back(std::move(first));
+  }
   return plans;
 }
 
@@ -294,9 +302,13 @@ std::shared_ptr<ConvolutionPlan> Fastest(const ConvolutionShape& shape, Handles&
   FillRandom(scratch, operand_bytes, handles.tuning_stream());
   const ConvolutionOperands operands{
       .x = scratch, .weights = scratch + x_bytes + y_bytes, .y = scratch + x_bytes};
-  return FastestOf(plans, handles, [&](const ConvolutionPlan& plan) {
-    plan.Run(handles, operands, scratch + operand_bytes, handles.tuning_stream());
-  });
+  return FastestWithin(
+      handles.preferred_workspace_bytes(), plans,
+      [&](const ConvolutionPlan& plan, std::optional<Nanoseconds> best) {
+        return handles.Time(
+            [&] { plan.Run(handles, operands, scratch + operand_bytes, handles.tuning_stream()); },
+            best);
+      });
 }
 
 }  // namespace

@@ -168,8 +168,10 @@ std::shared_ptr<GemmPlan> Fastest(const GemmShape& shape,
                               .right = scratch + left,
                               .bias = scratch + left + right + result,
                               .result = scratch + left + right};
-  return FastestOf(plans, handles, [&](const GemmPlan& plan) {
-    plan.Run(handles, operands, scratch + operand_bytes, handles.tuning_stream());
+  return FastestOf(plans, [&](const GemmPlan& plan, std::optional<Nanoseconds> best) {
+    return handles.Time(
+        [&] { plan.Run(handles, operands, scratch + operand_bytes, handles.tuning_stream()); },
+        best);
   });
 }
 

@@ -58,6 +58,7 @@ void Handles::ReleaseScratch() {
 
 bool Handles::PreferWorkspaces(Bytes most_bytes) {
   preferred_workspace_bytes_ = most_bytes;
+  tuning_seconds_ = 0;
   const auto takes_more = [most_bytes](const auto& entry) {
     return entry.second->workspace_bytes() > most_bytes;
   };

@@ -42,8 +42,8 @@ class Handles : public std::enable_shared_from_this<Handles> {
   std::optional<Nanoseconds> Time(const std::function<void()>& launch,
                                   std::optional<Nanoseconds> best);
 
-  /// Where there is a choice, no plan takes more workspace. Plans that do are forgotten; returns
-  /// whether there were any.
+  /// Where there is a choice, no plan takes more workspace. Plans that do are forgotten, and there
+  /// is time to tune others; returns whether there were any.
   bool PreferWorkspaces(Bytes most_bytes);
   Bytes preferred_workspace_bytes() const { return preferred_workspace_bytes_; }
 

@@ -27,7 +27,7 @@ UniqueMemory NewMemory(std::size_t size_bytes) {
     std::size_t total = 0;
     Check(cudaMemGetInfo(&free, &total), "asking for free memory");
     throw OutOfMemory(static_cast<Bytes>(size_bytes), static_cast<Bytes>(free),
-                      "the card has no more; give a lower limit, or end what else runs on it");
+                      "the card has no more; end what else runs on it, or give a lower limit");
   }
   Check(status, "allocating device memory");
   return UniqueMemory(static_cast<std::byte*>(memory));

@@ -14,8 +14,8 @@
 namespace plimsoll::exec {
 
 /// Memory on both sides, and events around copies: what times of a link are measured with. All of
-/// them are medians; the first run of each, which touches all pages, does not count. Where other
-/// programs make runs take long, there are fewer.
+/// them are medians; the first run of each, which touches all pages, does not count, unless it took
+/// long. Where other programs make runs take long, there are fewer.
 class LinkBench {
  public:
   static constexpr Bytes kLarge = Bytes{16} << 20;
@@ -54,7 +54,7 @@ class LinkBench {
         backend_.Record(events_[3], device::Stream::kCopyIn);
       }
       backend_.Synchronize();
-      if (!runs.Counts()) continue;
+      if (!runs.NoteOne()) continue;
       if (out) out_times.push_back(Between(0, 1));
       if (in) in_times.push_back(Between(2, 3));
     }
@@ -95,7 +95,7 @@ class LinkBench {
       if (function) backend_.Run(function);
       backend_.Record(events_[5], device::Stream::kCompute);
       backend_.Synchronize();
-      if (!runs.Counts()) continue;
+      if (!runs.NoteOne()) continue;
       times[0].push_back(Between(4, 5));
       times[1].push_back(Between(0, 1));
       times[2].push_back(Between(2, 3));
@@ -117,7 +117,8 @@ class LinkBench {
   class Runs {
    public:
     bool Next() { return run_++ < kRuns && (counted_ == 0 || !is_late()); }
-    bool Counts() {
+    /// Of what has just run: whether it counts.
+    bool NoteOne() {
       const bool counts = run_ > 1 || is_late();
       counted_ += counts ? 1 : 0;
       return counts;
@@ -158,7 +159,7 @@ class LinkBench {
       }
       backend_.Record(events_[5], device::Stream::kCompute);
       backend_.Synchronize();
-      if (runs.Counts()) times.push_back(Between(4, 5));
+      if (runs.NoteOne()) times.push_back(Between(4, 5));
     }
     return Median(times);
   }

@@ -38,8 +38,8 @@ struct LoweringOptions {
 /// blocks. Gradients of what has several users are summed in place. What is uploaded comes first.
 ///
 /// What the library can do at once becomes one op: in training a batch norm, the ReLU behind it and
-/// the addition between them, where nobody else needs what is in between; and updates, of
-/// at most 32 MiB of weights together, as all of a group is on the device while it runs.
+/// the addition between them, where nobody else needs what is in between; and updates, of at most
+/// 32 MiB of weights together, as all of a group is on the device while it runs.
 ///
 /// Slots begin with the parameters in their order, then the optimizer's first moments of those that
 /// are trained, then second moments: the same for every batch and mode.

@@ -161,8 +161,8 @@ TEST(LoweringTest, TiedWeightsGetOneGradientAndOneUpdate) {
       net.Linear(embedding, 16, {.bias = false, .shared_weight = net.parameter_of(embedding)}));
   const Network network = net.Finish();
   ASSERT_EQ(network.parameters.size(), 1U);
-  for (const bool fused : {false, true}) {
-    const Program program = LowerFor(network, {.batch = 2, .early_updates = fused});
+  for (const bool early : {false, true}) {
+    const Program program = LowerFor(network, {.batch = 2, .early_updates = early});
     EXPECT_EQ(CountOf(program, OpKind::kSgdUpdate), 1);
     const ProgramOp& update = Find(program, OpKind::kSgdUpdate);
     EXPECT_EQ(update.reads[1], Find(program, OpKind::kAdd).writes[0]);

@@ -13,7 +13,8 @@
 namespace plimsoll::nn {
 
 /// Checks that blocks are there when ops touch them, are written before they are read, appear right
-/// before their first op, but for labels, which come with the input, and go right after their last.
+/// before their first op, but for labels, which come with the input, and go right after their last;
+/// and that no op touches a weight once it is updated.
 inline void ExpectHonest(const Program& program) {
   struct Life {
     bool live = false;
@@ -24,6 +25,7 @@ inline void ExpectHonest(const Program& program) {
     bool touched = false;
   };
   std::vector<Life> lives(program.slots.size());
+  std::vector<bool> updated(program.slots.size());  // Parameters; nobody wants the new ones.
   std::size_t ran = 0;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     lives[i].live = lives[i].written = IsPersistent(program.slots[i].role);
@@ -47,6 +49,8 @@ inline void ExpectHonest(const Program& program) {
       }
       for (const auto* slots : {&op.reads, &op.writes}) {
         for (const SlotIndex slot : *slots) {
+          ASSERT_FALSE(updated[static_cast<std::size_t>(slot)])
+              << name << " comes after the update of slot " << slot;
           Life& life = lives[slot];
           ASSERT_TRUE(life.live) << name;
           if (!life.touched && !IsPersistent(program.slots[slot].role) &&
@@ -57,7 +61,12 @@ inline void ExpectHonest(const Program& program) {
           life.last_touched = ran;
         }
       }
-      for (const SlotIndex slot : op.writes) lives[slot].written = true;
+      for (const SlotIndex slot : op.writes) {
+        lives[slot].written = true;
+        if (program.slots[slot].role != Role::kParameter) continue;
+        ASSERT_FALSE(op.updates.empty()) << name << " writes a weight";
+        updated[static_cast<std::size_t>(slot)] = true;
+      }
       continue;
     }
     Life& life = lives[index];

@@ -35,7 +35,7 @@ struct TrainOptions {
   float weight_decay = 0;  ///< Of all parameters.
   Precision precision = Precision::kFloat32;
   std::uint64_t seed = 1;
-  bool early_updates = true;
+  bool early_updates = true;  ///< As in LoweringOptions.
   /// Whether the batch of the first step stays on the device, and is that of all steps: for
   /// measuring the device alone.
   bool keeps_batch = false;

@@ -156,8 +156,8 @@ TEST_F(TrainerTest, TheSameSeedGivesTheSameBits) {
     const auto data = MakeSyntheticData(network, FindModel(name).data, 1);
     std::vector<std::vector<float>> losses;
     std::vector<std::vector<std::vector<float>>> weights;
-    for (const bool fused : {false, false, true}) {
-      Trainer trainer(&device_, library_.get(), network, {.batch = 4, .early_updates = fused});
+    for (const bool early : {false, false, true}) {
+      Trainer trainer(&device_, library_.get(), network, {.batch = 4, .early_updates = early});
       losses.push_back(Train(&trainer, *data, 5));
       weights.push_back(trainer.ReadParameters());
     }
