@@ -134,9 +134,9 @@ class ManagedDevice final : public Device {
   std::shared_ptr<Pattern> served_;
   std::optional<Follower> follower_;  // In planned service.
   std::string last_drift_;
-  bool program_marks_ = false;          // Whether the program says where its iterations end.
-  bool called_ = false;                 // Whether an op was run since the last mark.
-  bool broken_ = false;                 // Contents are lost.
+  bool program_marks_ = false;  // Whether the program says where its iterations end.
+  bool called_ = false;         // Whether an op was run since the last mark.
+  bool broken_ = false;         // Contents are lost.
   std::optional<sim::Timeline> measured_;
   HostShortage shortage_;                         // Of plans,
   std::optional<std::uint64_t> short_of_memory_;  // of which that of this hash asked for most.
