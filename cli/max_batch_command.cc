@@ -16,7 +16,6 @@
 #include "cli/plan_row.h"
 #include "cli/train_steps.h"
 #include "cli/training_device.h"
-#include "plimsoll/base/check.h"
 #include "plimsoll/device/host_share.h"
 #include "plimsoll/nn/record.h"
 #include "plimsoll/planners/largest_batch.h"
@@ -71,12 +70,19 @@ class Finder {
   Found Find(const planners::Planner& planner) {
     const auto needs = [&](std::int64_t batch) {
       const PlanInput input = Read(batch);
-      if (planner.goes_to_any_length) {
-        return planners::SmallestBySwapping(input.problem, input.machine, input.options);
-      }
-      return FootprintOrNeed(planner, input);
+      if (!planner.goes_to_any_length) return FootprintOrNeed(planner, input);
+      const Bytes smallest =
+          planners::SmallestBySwapping(input.problem, input.machine, input.options);
+      const bool fits = smallest <= network_bytes_ && HostHasRoomForAll(input);
+      return fits || smallest > network_bytes_ ? smallest : FootprintOrNeed(planner, input);
     };
-    return Describe(planner, planners::FindLargestBatch(network_bytes_, options_.most, needs));
+    for (std::int64_t most = options_.most; most > 0;) {
+      const std::int64_t batch = planners::FindLargestBatch(network_bytes_, most, needs);
+      if (batch == 0) break;
+      if (const std::optional<Found> found = Describe(planner, batch)) return *found;
+      most = batch - 1;
+    }
+    return {};
   }
 
   /// The same under what is left of the limit once the kernels of that batch are prepared, which
@@ -134,12 +140,20 @@ class Finder {
     return outcome.misfit.host ? kMaxBytes : outcome.misfit.needed_bytes;
   }
 
-  Found Describe(const planners::Planner& planner, std::int64_t batch) {
-    if (batch == 0) return {};
+  static bool HostHasRoomForAll(const PlanInput& input) {
+    Bytes all = 0;
+    for (const plan::Variable& variable : input.problem.variables) {
+      all += AlignUp(variable.size_bytes, kDefaultAlignment);
+    }
+    return all <= input.options.host_limit_bytes;
+  }
+
+  /// Nothing if there is no plan for the batch after all.
+  std::optional<Found> Describe(const planners::Planner& planner, std::int64_t batch) {
     const PlanInput input = Read(batch);
     const Answer answer = Asker(input, interrupt_).Ask(planner, network_bytes_);
-    PLIMSOLL_CHECK(answer.plan.has_value(), "a batch that fits has no plan");
-    return {batch, PerSecond(batch, answer.row.iteration_ns), answer.row.footprint_bytes};
+    if (!answer.plan) return std::nullopt;
+    return Found{batch, PerSecond(batch, answer.row.iteration_ns), answer.row.footprint_bytes};
   }
 
   const MaxBatchOptions& options_;

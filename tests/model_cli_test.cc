@@ -224,6 +224,20 @@ TEST_F(ModelCliTest, TheLargestBatchKnowsItsDevices) {
             std::string::npos);
 }
 
+TEST_F(ModelCliTest, TheLargestBatchFitsOnTheHostToo) {
+  const auto batch = [&](const std::string& host_limit) {
+    const Result result =
+        Run("maxbatch --model resnet20 --narrow 4 --image-size 16 --shorten 3 --limit 1MiB"
+            " --evaluations 5 --json" +
+            host_limit);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out).at("batch").get<std::int64_t>();
+  };
+  const std::int64_t largest = batch("");
+  EXPECT_EQ(batch(" --host-limit 10GiB"), largest);
+  EXPECT_LT(batch(" --host-limit 64KiB"), largest);
+}
+
 TEST_F(ModelCliTest, TheLargestBatchReallyTrains) {
   const Result result =
       Run("maxbatch --model lenet --limit 7MiB --steps 4 --evaluations 50 --most 64 --json");
