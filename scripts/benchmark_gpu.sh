@@ -21,6 +21,7 @@ graphs     iterations as graphs and op by op (:MODEL:BATCH)
 ballast    on a card where only the limit is free
 deep       ResNet-1517 and 5,006 layers (:resnet1517, :preresnet5006)
 batches    the largest batches under 12 GB, beside normal ones (:MODEL)
+choices    updates at the end, op by op, and plans that copy nothing, at 62 % (:MODEL)
 all        all parts, also after one that fails
 
 What takes too long at once can be had piece by piece: limits:resnet152. free, limits, compile and
@@ -29,7 +30,7 @@ is how much host memory the largest batches may take.
 TEXT
 }
 
-parts=(build tests sanitize link free limits compile pools graphs ballast deep batches)
+parts=(build tests sanitize link free limits compile pools graphs ballast deep batches choices)
 plimsoll=build/release/cli/plimsoll
 on_card=(--device cuda --keep-batch --wait-for-plan)
 fp32=resnet50,resnet152,densenet201
@@ -60,6 +61,21 @@ batches() { # MODEL BATCH
     --host-limit "${HOST_LIMIT:-100GiB}"
 }
 
+choices() { # MODEL BATCH
+  is_asked "$1" || return 0
+  local train=("$plimsoll" train --model "$1" --batch "$2" "${on_card[@]}" --steps 40)
+  run "${train[@]}" --updates early
+  run "${train[@]}" --updates late
+  run "${train[@]}" --limit 62%
+  run "${train[@]}" --limit 62% --updates late
+  run "${train[@]}" --limit 62% --no-graphs
+  # Over a link that is next to none, nothing is copied, and the plan is a graph.
+  local link
+  link=$(mktemp) && echo '{"name": "none", "out_bytes_per_s": 2000, "in_bytes_per_s": 2000}' >"$link"
+  run "${train[@]}" --limit 62% --link "$link"
+  rm -f "$link"
+}
+
 run_part() {
   case $1 in
     build) scripts/install_dependencies.sh
@@ -88,6 +104,9 @@ run_part() {
       deep preresnet5006 20 12GB ;;
     batches) for model in alexnet:256 vgg16:64 resnet34:64 resnet50:64 resnet56:128 wrn28-10:128; do
         batches ${model%:*} ${model#*:}
+      done ;;
+    choices) for model in resnet50:128 resnet152:64 densenet201:64; do
+        choices ${model%:*} ${model#*:}
       done ;;
   esac
 }
