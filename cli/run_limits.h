@@ -11,9 +11,10 @@ namespace plimsoll::cli {
 
 /// What a training run is held to.
 struct RunLimits {
-  Bytes limit_bytes =
-      0;  ///< Of all that the process takes of a GPU, or of the network on the host.
-  Bytes arena_bytes = 0;  ///< Of the network; less than the limit on a GPU. 0 if there is no arena.
+  /// Of all that the process takes of a GPU, or of the network on the host.
+  Bytes limit_bytes = 0;
+  /// Of the network: less than the limit on a GPU. 0 if there is no arena.
+  Bytes arena_bytes = 0;
 };
 
 /// Reads "--limit". On a GPU a limit in bytes is one on all that the process takes of the card,
@@ -23,9 +24,9 @@ struct RunLimits {
 RunLimits ReadRunLimits(const std::optional<std::string>& limit, bool limits_network,
                         Bytes peak_bytes, const TrainingDevice& device);
 
-/// While a kernel runs, its workspace keeps as much else away. Where not everything fits, and the
-/// largest workspace would be much of the arena, kernels with less are preferred from here on;
-/// returns whether some that were prepared before take more.
+/// While a kernel runs, its workspace keeps as much else away: where not everything fits, kernels
+/// are preferred from here on whose workspaces are within WorkspaceShare() of the arena. Returns
+/// whether some that were prepared before take more.
 bool WeighWorkspaces(const RunLimits& limits, Bytes peak_bytes, TrainingDevice* device);
 
 }  // namespace plimsoll::cli

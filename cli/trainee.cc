@@ -101,6 +101,7 @@ class KMeansTrainee final : public Trainee {
   KMeansTrainee(const ModelSettings& settings, const TraineeOptions& options) {
     if (!options.data.empty()) throw Error("k-means has synthetic points only; leave --data out");
     if (settings.precision != "fp32") throw Error("k-means has fp32 only; leave --precision out");
+    if (settings.updates != "early") throw Error("k-means has one order only; leave --updates out");
     options_ = ReadKMeans(settings);
     options_.seed = options.seed;
     size_ = MeasureKMeans(options_);

@@ -128,6 +128,8 @@ TEST_F(ModelCliTest, TheHostHasNoMixedPrecision) {
         << command;
   }
   EXPECT_NE(RunRefused("train --model kmeans --precision bf16", 4).find("fp32"), std::string::npos);
+  EXPECT_NE(RunRefused("train --model kmeans --updates late", 4).find("--updates"),
+            std::string::npos);
 }
 
 TEST_F(ModelCliTest, CompareAndCurveTakeAModelToo) {
